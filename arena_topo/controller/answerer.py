@@ -1,32 +1,30 @@
-"""The decisions: which Workload gets which places, which goes on waiting and why, and whose places are lost.
+"""Decides on the Workloads that Kueue admits: who gets which places, and whose places are lost.
 
-Kueue orders the jobs and counts the quota; whoever has its quota waits for our check. It is answered once there is a place
-for the whole gang, and else told why there is none: it stays Pending, as an answer ``Retry`` would keep the quota and free
-nothing. The answers that stand are the reservations. One write makes one, so that a plan that somebody makes by ``submit``
-at the same moment may take the same place; then the younger answer is taken back, as is one whose node is lost:
+Kueue orders the jobs and counts the quota; a Workload with quota waits for our check. It is answered once
+there is a place for the whole gang, by the ``WaitingQueue``, and else told why there is none: it stays
+Pending, as an answer ``Retry`` would keep the quota and free nothing. The answers that stand are the
+reservations. One write makes one, so that a ``submit`` at the same moment may plan on the same place; then
+the younger answer is withdrawn, and so is one whose node is gone:
 
 ====  ===========================================  ==========================================================
 pass  what the API server said                     what is decided
 ====  ===========================================  ==========================================================
 1     A and B have quota, Pending; A fits          A: Ready with nodes; B: the message why there is no place
 2     A is admitted, its pods get their nodes      nothing
-3     A's worker 2 waits for a node that is gone   after a moment, A: Retry; Kueue evicts it, and queues it anew
+3     A's worker 2 waits for a node that is gone   after a moment, A: Retry; Kueue evicts and requeues it
 4     A has quota again, Pending                   Ready with other nodes
 ====  ===========================================  ==========================================================
 """
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import chain
 
 from arena_topo.controller import workloads
-from arena_topo.controller.estimates import Awaited, FleetPlanner, Prospect, is_news
+from arena_topo.controller.decider import Candidate, PlanQuestion, WaitingQueue, Writes
 from arena_topo.controller.kept import (
-    AFTER_FAULT,
-    BETWEEN_REASONS,
     POD,
     RETRY_AFTER,
     Action,
@@ -36,7 +34,6 @@ from arena_topo.controller.kept import (
     NoticeKind,
     PatchStatus,
     Typed,
-    said_of,
 )
 from arena_topo.controller.state import ClusterState
 from arena_topo.controller.workloads import (
@@ -45,7 +42,6 @@ from arena_topo.controller.workloads import (
     Check,
     CheckState,
     Entry,
-    PlannedJob,
     QueuedJob,
     Workload,
     answer_patch,
@@ -61,30 +57,17 @@ from arena_topo.controller.workloads import (
     record_of,
 )
 from arena_topo.jobs.enforce import uuids_of
-from arena_topo.jobs.options import PlanOptions
-from arena_topo.jobs.plan import UNREADABLE, JobPlanner, Question, plan_question, question_of
+from arena_topo.jobs.plan import plan_question
 from arena_topo.jobs.queue import CheckMessage, read_message
 from arena_topo.jobs.watch import Change
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import GangVerdict, Slot, Verdict
+from arena_topo.model.plan import Slot
 from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage, placed_text
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.text.durations import parse_instant
-from arena_topo.model.text.json import reason_of
-from arena_topo.planner.queue import (
-    KeptPlace,
-    Refusals,
-    Returned,
-    RunningJob,
-    Turn,
-    Turns,
-    Unreserved,
-    WaitingJob,
-    take_turns,
-)
-from arena_topo.planner.reservations import OtherPlan, Plan
+from arena_topo.planner.queue import RunningJob, Turn, Unreserved
+from arena_topo.planner.reservations import OtherPlan
 
 _LONGEST_WRITE = 10.0
 """Seconds after which a write has been seen, or has failed: its request has ended before."""
@@ -95,68 +78,52 @@ _PATIENCE = 10.0
 _AUDIT = 1.0
 """Seconds between two looks at all places that are taken: it costs more than most decisions, and losses have time."""
 
-PlanQuestion = Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict]
-
 
 @dataclass(frozen=True, slots=True)
-class _Flight:
-    """An answer that was sent and is not seen yet: the place that it gives, and when it was sent."""
+class _SentAnswer:
+    """An answer that is in flight: its place, and when it was sent, on the monotonic clock."""
 
     state: CheckState
     sent: float
     record: PlanRecord | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Pass:
-    """The last look at those that wait: what was decided, what was planned beside it, and when that was."""
-
-    turns: Turns
-    waiting: Mapping[str, tuple[Workload, PlannedJob]]
-    others: Sequence[OtherPlan]
-    state: ClusterState
-    now: datetime
-
-
 @dataclass(slots=True)
 class Answerer:
-    """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
+    """The decider for Workloads. *clock* counts seconds and is monotonic.
 
-    ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the cluster is quicker.
-    *names_others*: an answer names the jobs of other namespaces too.
-    ``estimates`` tell by uid when Workloads that wait get their places. A Workload at which anything fails stays as it is, and
-    ``faults`` has it.
+    ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the
+    cluster is quicker.
+    *names_others*: an answer names the jobs of other namespaces too. A Workload at which anything fails stays as it
+    is, and ``faults`` has it.
     """
 
     api: workloads.KueueApi
     reserve_after: timedelta
     clock: Callable[[], float]
-    plan: PlanQuestion = plan_question
-    names_others: bool = False
+    plan: InitVar[PlanQuestion] = plan_question
+    names_others: InitVar[bool] = False
     faults: Faults = field(default_factory=Faults)
-    kept: KeptPlace | None = None
-    queued: int = 0
-    _seen: bool = False
-    _checks: Mapping[str, Check] = field(default_factory=dict)
-    _items: Mapping[str, Object] = field(default_factory=dict)
-    _workloads: dict[str, Workload] = field(default_factory=dict)
-    _unanswered: dict[str, Workload] = field(default_factory=dict)
-    _pods: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
-    _uids: dict[tuple[str, str], str] = field(default_factory=dict)
-    _held: dict[str, OtherPlan] = field(default_factory=dict)
-    _stale: set[str] = field(default_factory=set)
-    _records: dict[str, PlanRecord] = field(default_factory=dict)
-    _flights: dict[str, _Flight] = field(default_factory=dict)
-    _not_before: dict[str, float] = field(default_factory=dict)
-    _explained: dict[str, tuple[float, bool]] = field(default_factory=dict)
-    _lost: dict[str, float] = field(default_factory=dict)
-    _audited: float = -math.inf
-    _refusals: Refusals | None = None
-    _returned: Returned = field(default_factory=Returned)
-    _left: Unreserved = field(default_factory=Unreserved)
-    _left_by_firm: Unreserved = field(default_factory=Unreserved)
-    estimates: Mapping[str, StartEstimate] = field(default_factory=dict)
-    _passed: _Pass | None = None
+    queue: WaitingQueue = field(init=False)
+    _writes: Writes[_SentAnswer] = field(init=False)
+    _seen: bool = field(default=False, init=False)
+    _checks: Mapping[str, Check] = field(default_factory=dict, init=False)
+    _items: Mapping[str, Object] = field(default_factory=dict, init=False)
+    _workloads: dict[str, Workload] = field(default_factory=dict, init=False)
+    _unanswered: dict[str, Workload] = field(default_factory=dict, init=False)
+    _pods: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict, init=False)
+    _uids: dict[tuple[str, str], str] = field(default_factory=dict, init=False)
+    _held: dict[str, OtherPlan] = field(default_factory=dict, init=False)
+    _stale: set[str] = field(default_factory=set, init=False)
+    _records: dict[str, PlanRecord] = field(default_factory=dict, init=False)
+    _lost: dict[str, float] = field(default_factory=dict, init=False)
+    _audited: float = field(default=-math.inf, init=False)
+    _left: Unreserved = field(default_factory=Unreserved, init=False)
+    _left_by_firm: Unreserved = field(default_factory=Unreserved, init=False)
+
+    def __post_init__(self, plan: PlanQuestion, names_others: bool) -> None:
+        self._writes = Writes(self.clock)
+        self.queue = WaitingQueue(self._writes, plan, names_others)
 
     def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
         """Note what has changed in *objects*, by collection; all of them where nothing was seen before."""
@@ -182,26 +149,22 @@ class Answerer:
                     # The cluster itself is kept by the ClusterState.
                     pass
 
-    def decide(self, state: ClusterState, beside: Iterable[OtherPlan], now: datetime) -> list[Action]:
-        """Return what is to be done at the server's instant *now*; *beside* are the plans that others made."""
+    def decide(self, state: ClusterState, plans: Iterable[OtherPlan], now: datetime) -> list[Action]:
+        """Return what is to be done at the server's instant *now*; *plans* are those that others made."""
         self._hold(state.snapshot)
-        others = [plan for plan in beside if plan.reserved]
-        waiting: list[tuple[Workload, PlannedJob]] = []
+        others = [plan for plan in plans if plan.reserved]
+        waiting: list[QueuedJob] = []
         actions = [*self._checks_marked(now)]
         for uid, workload in list(self._unanswered.items()):
             if self._may_send(uid):
-                actions += self._alone(workload, self._looked_at(workload, waiting, now))
-        actions += self._take_turns(waiting, state, others, now)
+                actions += self._isolated(workload, self._looked_at(workload, waiting, now))
+        actions += self._place_waiting(waiting, state, others, now)
         actions += self._taken_back(state.snapshot, others, now)
         return actions
 
-    def _alone(self, workload: Workload, actions: Iterator[Action]) -> Iterator[Action]:
-        """Yield the *actions* for *workload*; whatever they raise is its own matter, and it is looked at again after a while."""
-        with self._at(workload.uid) as attempt:
-            yield from actions
-        if attempt.failed:
-            self._flights.pop(workload.uid, None)
-            self._not_before[workload.uid] = self.clock() + AFTER_FAULT
+    def _isolated(self, workload: Workload, actions: Iterator[Action]) -> Iterator[Action]:
+        """Yield the *actions* for *workload*; an error among them concerns no other one."""
+        return self._writes.isolated(workload.uid, self._at(workload.uid), actions)
 
     def _at(self, uid: str) -> Attempt:
         """Return what to enter for a step with the Workload with this *uid*."""
@@ -218,19 +181,19 @@ class Answerer:
             with self.faults.at(check.object, CHECK):
                 active = check_is_active(self.api.checks, check.object, now, check.fault)
             if active and self._may_send(check.uid):
-                self._flights[check.uid] = _Flight(CheckState.READY, self.clock())
+                self._writes.in_flight[check.uid] = _SentAnswer(CheckState.READY, self.clock())
                 yield active
 
-    def _looked_at(
-        self, workload: Workload, waiting: list[tuple[Workload, PlannedJob]], now: datetime
-    ) -> Iterator[Action]:
+    def _looked_at(self, workload: Workload, waiting: list[QueuedJob], now: datetime) -> Iterator[Action]:
         """Answer *workload* at once where it needs no plan; put it among those *waiting* where it needs one."""
         entry, planned = workload.entry, workload.planned
         if entry.state is CheckState.READY and workload.quota_since is None:
-            # The answer came after Kueue had evicted it and reset its check: it would keep its places from others.
+            # The answer came after Kueue had evicted it and reset its check: it would keep its places from
+            # others.
             yield self._answer(workload, Answer(CheckState.PENDING, "it has lost its quota"), now)
         elif workload.leaves:
-            # Kueue has reset its check already, and until its pods are gone it is admitted and has quota all the same.
+            # Kueue has reset its check already, and it stays admitted, with its quota, until its pods are
+            # gone.
             return
         elif entry.state is CheckState.READY:
             # Of several checks of ours the first one gives the places.
@@ -246,7 +209,7 @@ class Answerer:
             if said := _without_plan(workload):
                 yield self._answer(workload, said, now)
             elif planned:
-                waiting.append((workload, planned))
+                waiting.append(QueuedJob(workload, planned))
 
     def is_asked(self) -> bool:
         """Whether any Workload waits for its places, decided on or not."""
@@ -258,11 +221,10 @@ class Answerer:
         return self._held
 
     def failed(self, action: PatchStatus, after: float = RETRY_AFTER) -> None:
-        """Hear that *action* was not carried out: what is there then is looked at again *after* some seconds."""
-        self._flights.pop(action.uid, None)
+        """Record that *action* failed: what is there then is looked at again *after* some seconds."""
+        self._writes.failed(action.uid, after)
         self._records.pop(action.uid, None)
         self._stale.add(action.uid)
-        self._not_before[action.uid] = self.clock() + after
 
     def _read_all(self, objects: Mapping[str, Mapping[str, Object]]) -> None:
         self._checks = read_checks(
@@ -293,19 +255,20 @@ class Answerer:
             self._uids.pop(before.job_key, None)
         self._stale.add(uid)
         if workload is None:
-            for known in (self._flights, self._not_before, self._explained, self._lost, self._records):
+            self._writes.forget(uid)
+            for known in (self._lost, self._records):
                 known.pop(uid, None)
             return
         self._workloads[uid] = workload
         if workload.needs_answer:
             self._unanswered[uid] = workload
         self._uids[workload.job_key] = uid
-        flight = self._flights.get(uid)
-        if flight and workload.entry.state is flight.state:
-            del self._flights[uid]
-            if flight.record and flight.state is CheckState.READY:
+        sent = self._writes.in_flight.get(uid)
+        if sent and workload.entry.state is sent.state:
+            del self._writes.in_flight[uid]
+            if sent.record and sent.state is CheckState.READY:
                 # It knows the GPUs as well, which the answer does not tell.
-                self._records[uid] = flight.record
+                self._records[uid] = sent.record
         if workload.entry.state is not CheckState.READY:
             self._records.pop(uid, None)
 
@@ -329,9 +292,9 @@ class Answerer:
     def _hold(self, snapshot: Snapshot) -> None:
         """Bring what the answers reserve up to date, where a Workload or a pod of it has changed."""
         now = self.clock()
-        for uid, flight in list(self._flights.items()):
-            if now - flight.sent > _LONGEST_WRITE:
-                del self._flights[uid]
+        for uid, sent in list(self._writes.in_flight.items()):
+            if now - sent.sent > _LONGEST_WRITE:
+                del self._writes.in_flight[uid]
                 self._stale.add(uid)
         for uid in self._stale:
             self._held.pop(uid, None)
@@ -339,8 +302,8 @@ class Answerer:
             if workload is None:
                 continue
             with self._at(uid):
-                flown = self._flights.get(uid)
-                record = flown.record if flown else self._record(workload, snapshot)
+                coming = self._writes.in_flight.get(uid)
+                record = coming.record if coming else self._record(workload, snapshot)
                 if record and record.slots:
                     self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
         self._stale.clear()
@@ -355,7 +318,7 @@ class Answerer:
         return record_of(workload, hostnames, snapshot)
 
     def _may_send(self, uid: str) -> bool:
-        return uid not in self._flights and self._not_before.get(uid, 0.0) <= self.clock()
+        return uid not in self._writes.in_flight and self._writes.is_due(uid)
 
     def _answer(
         self,
@@ -369,7 +332,7 @@ class Answerer:
         """Return the write of an answer; *record* is the place that it gives, which counts from now on."""
         entry = entry or workload.entry
         if said.state is not entry.state:
-            self._flights[workload.uid] = _Flight(said.state, self.clock(), record)
+            self._writes.in_flight[workload.uid] = _SentAnswer(said.state, self.clock(), record)
             self._stale.add(workload.uid)
         return answer_patch(self.api.workloads, workload, entry, said, now)
 
@@ -384,55 +347,52 @@ class Answerer:
         record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.ADMISSION)
         return _ready("it runs", pod_set_updates(planned, record, {}))
 
-    def _take_turns(
+    def _place_waiting(
         self,
-        waiting: list[tuple[Workload, PlannedJob]],
+        waiting: Sequence[QueuedJob],
         state: ClusterState,
-        others: list[OtherPlan],
+        others: Sequence[OtherPlan],
         now: datetime,
     ) -> Iterator[Action]:
         """Answer those of *waiting* that fit, in Kueue's order; tell the others why they wait."""
-        self.queued, self._passed = 0, None
         if not waiting:
-            # An answer that is on its way may still be refused; the kept place is its job's own matter then.
-            if not self._flights:
-                self.kept = None
+            # An answer that is in flight may still be refused; its job stays the head of the queue then.
+            self.queue.clear(keeps_reservation=bool(self._writes.in_flight))
             return
-        snapshot = state.snapshot
-        by_uid = {each[0].uid: each for each in waiting}
-        queue = list[WaitingJob]()
-        for each in waiting:
-            with self._at(each[0].uid):
-                queue.append(self._waiting(*each, snapshot))
-        turns = take_turns(
-            queue,
-            self._left.of(snapshot, chain(others, self._held.values())),
-            self._running(state, others, now),
-            now=now,
-            # Each has the time of its own check, from which on a place is kept for it.
-            reserve_after=timedelta(),
-            kept=self.kept,
-            refusals=self._refusals,
-            returned=self._returned,
-            names_others=self.names_others,
+        candidates: list[Candidate] = []
+        for job in waiting:
+            with self._at(job.uid):
+                candidates.append(self._candidate(job))
+        outcomes = self.queue.schedule(
+            candidates,
+            state,
+            self._left.of(state.snapshot, chain(others, self._held.values())),
+            lambda: self._running(state, others, now),
+            now,
         )
-        self.kept, self._refusals = turns.kept, turns.refusals
-        self.queued = turns.queued
-        self._passed = _Pass(turns, by_uid, others, state, now)
-        for turn in turns.turns:
-            workload, planned = by_uid[turn.uid]
-            yield from self._alone(workload, self._took(workload, planned, turn, snapshot, now))
+        jobs = {job.uid: job for job in waiting}
+        for outcome in outcomes:
+            job = jobs[outcome.uid]
+            yield from self._isolated(job.workload, self._decided(job, outcome, state.snapshot, now))
 
-    def _took(
-        self, workload: Workload, planned: PlannedJob, turn: Turn, snapshot: Snapshot, now: datetime
-    ) -> Iterator[Action]:
-        """Answer what its *turn* gave to *workload*: its place, or why it waits on."""
-        if turn.record.stage is Stage.PROPOSED:
-            record = replace(turn.record, stage=Stage.CONFIRMED)
-            updates = pod_set_updates(planned, record, _uuids(record, snapshot))
+    def _decided(self, job: QueuedJob, outcome: Turn, snapshot: Snapshot, now: datetime) -> Iterator[Action]:
+        """Answer what the queue gave to *job*: its place, or why it still waits."""
+        workload = job.workload
+        if outcome.record.stage is Stage.PROPOSED:
+            record = replace(outcome.record, stage=Stage.CONFIRMED)
+            updates = pod_set_updates(job.planned, record, _uuids(record, snapshot))
             yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
-        else:
-            yield from self._explain_waiting(workload, turn, now)
+            return
+        written = read_message(workload.entry.message) or CheckMessage(0, "")
+        before = PlanRecord(
+            stage=Stage.WAITING,
+            position=written.position,
+            waiting_reason=written.reason,
+            estimate=written.start,
+        )
+        if reason := self.queue.explanation(outcome, before, now):
+            message = CheckMessage(reason.position, reason.waiting_reason, reason.estimate)
+            yield self._answer(workload, Answer(CheckState.PENDING, message.text), now)
 
     def _running(
         self, state: ClusterState, others: Iterable[OtherPlan], now: datetime
@@ -441,67 +401,31 @@ class Answerer:
         held = [RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()]
         yield from state.running({plan.order[1]: plan for plan in others}, held, now)
 
-    def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
-        propose, question = self._planner(workload, planned, snapshot, self.plan)
-        check = self._checks[workload.entry.check]
+    def _candidate(self, job: QueuedJob) -> Candidate:
+        workload, check = job.workload, self._checks[job.workload.entry.check]
         wait = self.reserve_after if check.reserve_after is None else check.reserve_after
-        return WaitingJob(
-            uid=workload.uid,
-            name="/".join(workload.job_key),
-            order=workload.order,
+        return Candidate(
+            job=job,
+            manifest=job.planned.job,
+            options=lambda: options_of(job.planned),
+            record=PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION),
+            # Each has the time of its own check, from which on capacity is reserved for it.
             since=parse_instant(workload.quota_since or workload.created) + wait,
-            plan=propose,
             runs_for=workload.runs_for,
-            question=question,
+            attempt=self._at(workload.uid),
         )
-
-    @property
-    def waiting(self) -> Sequence[str]:
-        """The uids of those that wait on after the last decision, in their order, as far as their starts are estimated."""
-        return self._passed.turns.waiting[:MOST_AHEAD] if self._passed else []
-
-    def prospect(self, plan: FleetPlanner) -> Prospect | None:
-        """Return what the starts of those that wait depend on, as of the last decision; they are planned by *plan*."""
-        if self._passed is None:
-            return None
-        passed = self._passed
-        running = self._running(passed.state, passed.others, passed.now)
-        waiting = [
-            Awaited(
-                QueuedJob(*passed.waiting[uid]),
-                self._planner(*passed.waiting[uid], passed.state.snapshot, plan)[0],
-            )
-            for uid in self.waiting
-        ]
-        return Prospect(passed.turns.left, [*running, *passed.turns.placed], waiting, passed.now)
 
     @property
     def jobs(self) -> Iterator[QueuedJob]:
         """The jobs of all Workloads that are planned."""
         return (QueuedJob(each, each.planned) for each in self._workloads.values() if each.planned)
 
-    def _explain_waiting(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
-        before = read_message(workload.entry.message)
-        written = before.start if before else None
-        # What was written before holds until there is a newer estimate.
-        start = self.estimates.get(workload.uid, written) if turn.position <= MOST_AHEAD else None
-        said = CheckMessage(turn.position, turn.record.waiting_reason, start)
-        if before and before.head == said.head and not is_news(start, written, now):
-            return
-        # The first words come at once, the first estimate too, and every other one after a while.
-        last, with_start = self._explained.get(workload.uid, (-math.inf, written is not None))
-        is_first = start is not None and not with_start
-        if not is_first and self.clock() - last < BETWEEN_REASONS:
-            return
-        self._explained[workload.uid] = self.clock(), start is not None
-        yield self._answer(workload, Answer(CheckState.PENDING, said.text), now)
-
     def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
         """Take answers back whose places have been lost for a while."""
         if self.clock() - self._audited < _AUDIT:
             return
         self._audited = self.clock()
-        answered = {uid: plan for uid, plan in self._held.items() if uid not in self._flights}
+        answered = {uid: plan for uid, plan in self._held.items() if uid not in self._writes.in_flight}
         firm = [plan for plan in others if plan.record.stage is Stage.CONFIRMED]
         left = self._left_by_firm.of(snapshot, chain(firm, self._held.values()))
         nodes = {node.name: node for node in snapshot.nodes}
@@ -511,11 +435,11 @@ class Answerer:
             if self.clock() - since < _PATIENCE or not self._may_send(uid):
                 continue
             workload = self._workloads[uid]
-            yield from self._alone(workload, self._sent_back(workload, found[uid], now))
+            yield from self._isolated(workload, self._sent_back(workload, found[uid], now))
 
     def _sent_back(self, workload: Workload, why: str, now: datetime) -> Iterator[Action]:
         """Take the answer to *workload* back, and say *why*."""
-        message = f"{why}: the job is planned anew"
+        message = f"{why}: the job is planned again"
         retry = Answer(CheckState.RETRY, message)
         # What it holds counts until Kueue has taken it back.
         yield self._answer(workload, retry, now, record=self._held[workload.uid].record)
@@ -528,30 +452,6 @@ class Answerer:
             return None
         began = parse_instant(workload.admitted_since) if workload.admitted_since else now
         return max(began + workload.runs_for, now)
-
-    def _planner(
-        self, workload: Workload, planned: PlannedJob, snapshot: Snapshot, plan: PlanQuestion
-    ) -> tuple[Plan, str]:
-        """Return what proposes a place for a job by *plan*, and what it asks as a text, empty where that cannot be read."""
-        asked: Question | None = None
-        options, question = PlanOptions(), ""
-        with suppress(Exception):
-            options = options_of(planned)
-            asked = question_of(planned.job, snapshot, options)
-            question = repr((asked, options, workload.runs_for))
-
-        def propose(left: Snapshot) -> PlanRecord:
-            try:
-                # Where the question cannot be read this raises what says why.
-                wanted = options if asked else options_of(planned)
-                return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=plan, question=asked)(left)
-            except UNREADABLE as error:
-                return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
-            except Exception as error:  # noqa: BLE001  # what nobody foresaw is the job's own matter too
-                self.faults.note(self._items.get(workload.uid, {}), error, self._typed)
-                return PlanRecord(stage=Stage.WAITING, waiting_reason=said_of(error))
-
-        return propose, question
 
 
 def _ready(message: str, updates: Sequence[Object] = ()) -> Answer:

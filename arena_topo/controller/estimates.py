@@ -1,11 +1,14 @@
-"""When the jobs that wait will start, worked out bit by bit while nothing else is to be done.
+"""Estimates of when waiting jobs will start, made step by step while there is nothing to decide.
 
-An estimate plans each of the first jobs of the queue some ten times or more in three courses of things (``start_time``),
-which takes seconds on a large cluster, where a decision takes milliseconds. So the course of the controller asks for one
-``step`` after the other, and looks in between whether something has changed. A round begins from one moment and goes on
-from that, whatever happens meanwhile; its results are for the next decisions, which write them onto the jobs. A round takes
-some seconds at most, and then has estimated the first jobs alone; between two rounds so much time passes that all of them
-together take a twentieth of it.
+An estimate plans each of the first jobs of the queue ten times or more, in three scenarios
+(``planner/start_time.py``). That takes seconds on a large cluster, where a decision takes milliseconds. So
+the main loop asks for one ``step`` after the other, and looks for changes in between. A round starts from one
+moment, and stays with it whatever happens meanwhile; the next decisions write its results onto the jobs. A
+round takes some seconds at most, and has estimated only the first jobs then. So much time passes between two
+rounds that all of them together take a twentieth of it.
+
+``FleetPlanner`` comes first: the planner that remembers the cluster, which decisions and estimates have one
+each of.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +24,7 @@ from arena_topo.jobs.plan import Question
 from arena_topo.jobs.when import end_of, past_run, runs_for
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Demand, GangVerdict, Verdict
+from arena_topo.model.plan import Demand, Verdict
 from arena_topo.model.start_estimate import End, StartEstimate
 from arena_topo.planner.fleet import Fleets
 from arena_topo.planner.gpus.bandwidth import BandwidthModel
@@ -40,8 +43,6 @@ from arena_topo.planner.start_time import (
     starts_estimated,
 )
 
-# The planner for one snapshot after the other of the same cluster.
-
 _MOST_MODELS = 4
 """Bandwidth models with a fleet of their own; nearly all jobs have the same."""
 
@@ -52,7 +53,7 @@ class FleetPlanner:
 
     _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
 
-    def __call__(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+    def __call__(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict:
         """Return where the pods of *asked* go in *snapshot*, without the steps that lead there, or why they cannot."""
         fleet = self._fleets[options.model].of(snapshot)
         return (
@@ -81,7 +82,7 @@ _FEW = 20
 
 _LEAST_NEWS = timedelta(minutes=1)
 _NEWS_SHARE = 0.15
-"""What an instant has to move by to be written anew, and as a share of the time until then."""
+"""What an instant has to move by to be written again, and as a share of the time until then."""
 
 _ELSEWHERE = "a job of another namespace"
 
@@ -128,26 +129,13 @@ class Prospect:
     now: datetime
 
 
-class Queue(Protocol):
-    """The jobs of one queue that wait: our own, or those of Kueue that have their quota."""
-
-    estimates: Mapping[str, StartEstimate]
-
-    @property
-    def waiting(self) -> Sequence[str]:
-        """The uids of those whose starts are estimated, in their order."""
-
-    def prospect(self, plan: FleetPlanner) -> Prospect | None:
-        """Return what their starts depend on, planned by *plan*."""
-
-
 @dataclass(slots=True)
 class Estimator:
-    """Estimates round by round. *clock* counts seconds, and nobody sets it.
+    """Estimates round by round. *clock* counts seconds and is monotonic.
 
     *names_others*: an estimate names the jobs of other namespaces too. ``known`` is of the last round, by uid.
-    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today. A job at which
-    anything fails counts as one of which nothing is known, and ``faults`` has it.
+    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today.
+    A job at which anything fails counts as one of which nothing is known, and ``faults`` has it.
     """
 
     clock: Callable[[], float]
@@ -236,7 +224,7 @@ def _estimated(
 
 
 def _end(one: RunningJob, job: TimedJob | None, history: RunHistory, now: datetime) -> End | None:
-    """Return when *one* ends, which is the planned *job* where it is one that goes on."""
+    """Return when *one* ends, which is the planned *job* where it has not ended."""
     if job is not None:
         try:
             return end_of(job.job, history, now)
@@ -253,7 +241,8 @@ def _name(job: TimedJob) -> str:
 def seen_from(namespace: str, estimate: StartEstimate) -> StartEstimate:
     """Return *estimate* without what the jobs of other namespaces than *namespace* are called, and what their like are.
 
-    For example, ``after other/bert-7, by 3 earlier runs of bert`` is ``after a job of another namespace, by 3 earlier runs``.
+    For example, ``after other/bert-7, by 3 earlier runs of bert`` is ``after a job of another namespace, by 3
+    earlier runs``.
     """
 
     def is_own(name: str) -> bool:

@@ -1,7 +1,9 @@
-"""What is kept of the objects that are watched: what is read of them. The rest is their writers', who may write a MiB into each.
+"""What all parts of the controller do with single objects: keep what is read, note what fails, and write them.
 
-Of a job's templates that is what its pods ask for. The write that starts the job puts them back with its pins, so that whoever
-sends it reads the job anew.
+First comes what is kept of a watched object: what the controller reads. The rest is its writers', who may
+write a MiB into each. Of a job's templates that is what its pods ask for; the write that starts a job puts
+its templates back with its pins, so that the sender reads the whole job again. Then come the faults,
+``Faults``, and last the actions, ``Action``: the values that decisions consist of.
 """
 
 import json
@@ -72,7 +74,7 @@ _PLAN_ALONE, _PLAN_EACH = 32 * 1024, 512
 
 
 _MOST_KEPT = 64 * 1024
-"""Characters of what is kept of a job beside its metadata; a template without environments and volumes has a thousand."""
+"""Characters kept of a job besides its metadata; a template without environments and volumes has a thousand."""
 
 _OF_RUNNING = frozenset(
     ("env", "envFrom", "command", "args", "workingDir", "volumes", "volumeMounts", "volumeDevices", "lifecycle", "securityContext",
@@ -120,8 +122,8 @@ def _read_of_container(container: Object) -> Object:
 def read_of_job(kind: Kind, job: Object) -> Object:
     """Return what is read of *job* of *kind*, with its kind, which lists leave out.
 
-    Raises ``DocumentError`` for a job with a plan that is larger than one of its pods can be, and for one of which too much would
-    be kept.
+    Raises ``DocumentError`` for a job with a plan that is larger than one of its pods can be, and for one of
+    which too much would be kept.
     """
     # Lists leave it out, and what an object calls itself may be anything.
     typed = {**job, "apiVersion": api_version(kind), "kind": kind.kind}
@@ -225,10 +227,11 @@ def _cut(annotations: Object | None, keys: Iterable[str], most: int = _LONGEST) 
     return {key: found[key][:most] for key in keys if key in found}
 
 
-# What goes wrong with one object stays with that object: it is said once, and everything else goes on.
+# Faults: what goes wrong with one object stays with that object. It is reported once, and everything else
+# continues.
 #
-# Whoever may write an object may find what this program has not foreseen, and the decisions are those of everybody. So each
-# step that reads, plans or writes one object is carried out within ``Faults.at``, for example
+# Users may write objects that this program has not foreseen, and the decisions concern everybody. So each
+# step that reads, plans or writes one object is carried out within ``Faults.at``. Where it fails for
 #
 # ===================  =================================================================
 # a job                it waits; its event, the metric and the log say that it cannot be planned
@@ -236,7 +239,7 @@ def _cut(annotations: Object | None, keys: Iterable[str], most: int = _LONGEST) 
 # a pod or a node      it counts as if it were not there
 # ===================  =================================================================
 #
-# ``Faults`` gathers what was caught; the course of the controller says it.
+# ``Faults`` gathers what was caught; the main loop, in ``run.py``, reports it.
 
 AFTER_FAULT = 60.0
 """Seconds before an object is looked at again at which something failed: what failed may lie in the cluster, which changes."""
@@ -256,9 +259,9 @@ _FRAMES = 15
 _MOST_SEARCHED = 8
 """Objects that are looked for one by one among those that fail together."""
 
-Value = TypeVar("Value")
-Item = TypeVar("Item")
-Key = tuple[str, str]
+_Value = TypeVar("_Value")
+_Item = TypeVar("_Item")
+_Key = tuple[str, str]
 """A collection, and the uid of an object in it."""
 
 Typed = tuple[str, str]
@@ -305,13 +308,17 @@ class Attempt:
         if not isinstance(error, Exception):
             return False
         self.failed = True
-        self.faults.note(self.item, error, self.typed)
+        self.note(error)
         return True
+
+    def note(self, error: Exception) -> None:
+        """Note that *error* was raised at the object, by a step that has dealt with it."""
+        self.faults.note(self.item, error, self.typed)
 
 
 @dataclass(slots=True)
 class Faults:
-    """What was caught, of any thread; *clock* counts seconds, and nobody sets it."""
+    """What was caught, of any thread; *clock* counts seconds and is monotonic."""
 
     clock: Callable[[], float] = time.monotonic
     _noted: SimpleQueue[tuple[tuple[str, str], Fault]] = field(default_factory=SimpleQueue, init=False)
@@ -347,18 +354,18 @@ class Faults:
 
 
 @dataclass(slots=True)
-class Together(Generic[Item]):
+class Together(Generic[_Item]):
     """What is made of many objects at once, less those at which that fails; they are kept ``apart`` until they change."""
 
     faults: Faults
-    apart: dict[Key, Item] = field(default_factory=dict)
+    apart: dict[_Key, _Item] = field(default_factory=dict)
 
     def of(
         self,
-        items: Mapping[Key, Item],
-        make: Callable[[Mapping[Key, Item]], Value],
-        described: Callable[[Key, Item], tuple[Object, Typed]],
-    ) -> Value:
+        items: Mapping[_Key, _Item],
+        make: Callable[[Mapping[_Key, _Item]], _Value],
+        described: Callable[[_Key, _Item], tuple[Object, Typed]],
+    ) -> _Value:
         """Return what *make* makes of *items*, by a key for each; *described* returns the object that one is, and its type.
 
         Raises what *make* raises where no few objects are the reason.
@@ -377,7 +384,7 @@ class Together(Generic[Item]):
         return make(left)
 
     @staticmethod
-    def _culprit(items: Mapping[Key, Item], make: Callable[[Mapping[Key, Item]], object]) -> Key:
+    def _culprit(items: Mapping[_Key, _Item], make: Callable[[Mapping[_Key, _Item]], object]) -> _Key:
         """Return the last one of the fewest first of *items* with which *make* fails."""
         keys = list(items)
         low, high = 0, len(keys)
@@ -438,7 +445,7 @@ def _trace(error: Exception) -> Sequence[str]:
     ]
 
 
-# What the controller decides to do: values, which senders carry out.
+# Actions: what the controller decides to do, as values that senders carry out.
 
 RETRY_AFTER = 2.0
 """Seconds before anything is decided again for an object whose last write failed."""
@@ -514,7 +521,7 @@ def written(action: "Action") -> Object:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An event on *job*, for whoever reads its events."""
+    """An event on *job*, for its users."""
 
     job: Object
     reason: str

@@ -1,7 +1,8 @@
-"""The planned jobs and their pods, and what follows from them, kept as they change: who reserves, who waits, who leaves.
+"""The planned jobs and their pods, kept as they change, with what follows: who reserves, waits and leaves.
 
-Most jobs of a cluster have started: each of their pods has its node, so that the snapshot counts what they take, and there
-is nothing to decide. A decision looks at the others alone, the ``unsettled`` ones. For example, of three jobs
+Most jobs of a cluster have started: each of their pods has its node, so that the snapshot counts what they
+take, and there is nothing to decide. A decision looks at the others alone, the ``unsettled`` ones. For
+example, of three jobs
 
 =====  ==========================================  ==========================================================
  a     confirmed, both workers have nodes          settled: what it takes is what its pods take
@@ -56,9 +57,10 @@ JobName = tuple[str, str, str]
 class PlannedJob:
     """A job with a plan, of any kind, as the server has it, and what follows from it and its pods.
 
-    ``record`` is None where nobody can read it. ``pods`` are the planned ones by their number; ``bound`` are the numbers of
-    those that have a node. It ``is_settled`` once each of its planned pods has a node, so that nothing is left to decide or to
-    reserve. ``limit`` is the longest that it may run, None where nothing limits it.
+    ``record`` is None where nobody can read it. ``pods`` are the planned ones by their number; ``bound`` are
+    the numbers of those that have a node. It ``is_settled`` once each of its planned pods has a node, so that
+    nothing is left to decide or to reserve. ``limit`` is the longest that it may run, None where nothing
+    limits it.
     """
 
     kind: Kind
@@ -102,7 +104,7 @@ class PlannedJob:
 
     @property
     def grows(self) -> bool:
-        """Whether it shall have more workers when there is room."""
+        """Whether it is to have more workers when capacity is free."""
         return self.is_ours and grows(self.record.requested_options if self.record else {})
 
     def take_pods(self, members: Mapping[str, tuple[Member, Object]]) -> None:
@@ -196,7 +198,7 @@ class Ledger:
         if before := self._pods.pop(uid, None):
             del self._members[before][uid]
             self._touched.add(before)
-        if pod is None or not is_planned(pod):
+        if pod is None or not _is_planned(pod):
             return
         word, member = member_of(pod)
         if member:
@@ -213,7 +215,7 @@ class Ledger:
 
     @property
     def growing(self) -> Mapping[str, PlannedJob]:
-        """The settled jobs that shall have more workers when there is room, by their uid."""
+        """The settled jobs that are to have more workers when capacity is free, by their uid."""
         self._settle()
         return self._growing
 
@@ -303,6 +305,6 @@ def holding(
     )
 
 
-def is_planned(pod: Object) -> bool:
+def _is_planned(pod: Object) -> bool:
     """Whether *pod* is one of a planned job."""
     return bool((pod["metadata"].get("labels") or {}).get(PLANNED) == "true")

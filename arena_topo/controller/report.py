@@ -1,4 +1,7 @@
-"""Publishing what is free in the cluster, in a thread of its own: deciding does not wait for it."""
+"""What the controller reports: an ``audit`` of plans, ``Metrics``, and the free capacity, by the ``Publisher``.
+
+None of it decides anything, and no decision waits for it: the publisher has a thread of its own.
+"""
 
 import errno
 import os
@@ -8,8 +11,6 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 from threading import Thread
-
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
 
 from arena_topo.cluster.published import Detail, publishable, published_parts
 from arena_topo.controller.kept import (
@@ -35,21 +36,22 @@ from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord
 from arena_topo.model.text.words import plural, printable
 from arena_topo.planner.reservations import OtherPlan, stands, without_reserved
 
-# What a new leader finds amiss in the plans that stand, before it decides anything: it reports it, and frees nothing that runs.
+# The audit: what a new leader finds wrong with existing plans before it decides anything. It reports, and
+# frees nothing that runs.
 #
-# Whoever led before may have died at any step, and anybody may write a plan. For example, where the confirmed plan of ``old``
-# has GPUs 0-7 of node ``a``, it is reported on a younger job that
+# The leader before may have died at any step, and anybody may write a plan. For example, where the confirmed
+# plan of ``old`` has GPUs 0-7 of node ``a``, it is reported on a younger job that
 #
 # - it is planned on GPUs 4-7 of ``a`` as well;
 # - its worker 2 runs on ``b``, and its plan, which is to be enforced, says ``a``;
 # - a worker may use ``c`` alone, which is closed or gone, and nothing but a new plan can move it;
 # - its plan counts for nothing, as it gives a worker more GPUs than the job asks for;
-# - a controller has proposed its plan and not confirmed it: it is planned again in its turn.
+# - a controller has proposed its plan and not confirmed it: it is planned again.
 
 _MOST_NAMED = 3
 """Jobs, nodes or workers that a finding names."""
 
-Claims = list[tuple[PlannedJob, PlanRecord]]
+_Claims = list[tuple[PlannedJob, PlanRecord]]
 """What jobs have of one node, the oldest first, each with its places there alone."""
 
 
@@ -62,9 +64,10 @@ class _Doubts:
 
 
 def audit(state: ClusterState, now: datetime, *, names_others: bool = False) -> list[Notice]:
-    """Return an event for each thing that is amiss with the plan of a job that has not ended, at the server's instant *now*; oldest job first.
+    """Return an event for each thing that is wrong with the plan of a job that has not ended, oldest job first.
 
-    With *names_others* an event names the jobs of other namespaces too.
+    Plans count as of the server's instant *now*. With *names_others* an event names the jobs of other
+    namespaces too.
     """
     # Which plans count for nothing is known once they have been counted.
     state.plans(now)
@@ -103,7 +106,7 @@ def _findings(
         named = [_named(own)] if own else []
         if unnamed:
             named.append(f"{plural(unnamed, 'job')} of other namespaces")
-        older = f" beside {' and '.join(named)}" if named else ""
+        older = f" next to {' and '.join(named)}" if named else ""
         yield "PlanConflict", f"more is planned than there is on {_named(doubts.nodes)}{older}"
 
 
@@ -132,7 +135,7 @@ def _closed(job: PlannedJob, record: PlanRecord, nodes: Mapping[str, GpuNode]) -
 
 def _double_plans(jobs: Sequence[PlannedJob], nodes: Mapping[str, GpuNode]) -> dict[str, _Doubts]:
     """Return by uid the jobs that have more of a node than older ones leave them; what runs counts where it runs."""
-    claims: dict[str, Claims] = {}
+    claims: dict[str, _Claims] = {}
     for job in jobs:
         record = job.record
         if record is None or record.stage is not Stage.CONFIRMED or job.problem:
@@ -151,7 +154,7 @@ def _double_plans(jobs: Sequence[PlannedJob], nodes: Mapping[str, GpuNode]) -> d
     return found
 
 
-def _beyond(node: GpuNode, claims: Claims) -> Iterator[tuple[PlannedJob, list[str]]]:
+def _beyond(node: GpuNode, claims: _Claims) -> Iterator[tuple[PlannedJob, list[str]]]:
     """Yield each job that has more of *node* than the older ones leave it, and the names of those."""
     left = Snapshot(nodes=(replace(node, requested={}, used=frozenset()),))
     older: list[str] = []
@@ -186,9 +189,9 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
 
 
-# What Prometheus reads of a controller: whether it decides, who waits, how long decisions take, and what was written.
+# Metrics: whether this replica decides, how many jobs wait, how long decisions take, and what was written.
 #
-# It needs prometheus-client, which comes with the extra ``controller``: nothing imports this module unless metrics are served.
+# They need prometheus-client, which comes with the extra ``controller``: it is imported only where metrics are served.
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 """Upper bounds of the classes of decisions, around the ten milliseconds that one should take at most."""
@@ -198,6 +201,8 @@ class Metrics:
     """The figures of one controller, in a registry of its own."""
 
     def __init__(self) -> None:
+        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
         self.registry = CollectorRegistry()
         self._leading = Gauge(
             "arena_topo_leading", "1 where this replica decides, and 0 elsewhere.", registry=self.registry
@@ -254,7 +259,9 @@ class Metrics:
 
 @contextmanager
 def serve_metrics(port: int) -> Iterator[Metrics]:
-    """Serve metrics at *port* of all addresses until the block ends. Raises ``UsageError`` where nobody can listen there."""
+    """Serve metrics at *port* of all addresses until the block ends. Raises ``UsageError`` if none can be bound."""
+    from prometheus_client import start_http_server
+
     metrics = Metrics()
     try:
         try:
@@ -297,7 +304,7 @@ EVERY = 5.0
 """Seconds between two writings, where something has changed; a snapshot of 10,000 nodes is an object of half a MiB."""
 
 _REFRESH = 30.0
-"""Seconds after which it is written all the same: readers are told of one that is a minute old."""
+"""Seconds after which it is written anyway: readers are told of one that is a minute old."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,9 @@
-"""The controller's course: wait for the Lease, see and audit everything, then decide at each change until the Lease is gone."""
+"""The controller's main loop: wait for the Lease, read and audit everything, then decide at each change.
+
+``run_controller`` comes last, after what it is made of: the ``Lease``, which says which replica decides, and
+the ``Sender``, which carries out what was decided. One thread decides; the threads of the Lease, the senders,
+the publisher and discovery share nothing with it but queues and flags.
+"""
 
 import gc
 import os
@@ -10,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
 from arena_topo.controller.answerer import Answerer
-from arena_topo.controller.estimates import Estimator, Queue, TimedJob
+from arena_topo.controller.decider import WaitingQueue
+from arena_topo.controller.estimates import Estimator, TimedJob
 from arena_topo.controller.kept import (
     AFTER_FAULT,
     RETRY_AFTER,
@@ -31,7 +36,7 @@ from arena_topo.controller.kept import (
     written,
 )
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.controller.report import Publisher, audit
+from arena_topo.controller.report import Metrics, Publisher, audit
 from arena_topo.controller.state import EVERY, ClusterState, NewlyServed, watched
 from arena_topo.controller.workloads import KueueApi, kueue_api, kueue_collections
 from arena_topo.errors import ApiError, ArenaTopoError, Conflict, ConnectionFailed, DocumentError, NotFound
@@ -52,16 +57,12 @@ from arena_topo.pin.gates import release_patch
 from arena_topo.planner.reservations import without_reserved
 from arena_topo.topology.objects import identity
 
-if TYPE_CHECKING:
-    from arena_topo.controller.report import Metrics
-
-
-# Who decides: of several replicas the one that holds the Lease, and only for as long as it is sure to.
+# The Lease: of several replicas the one that holds it decides, and only for as long as it is sure to hold it.
 #
-# A holder renews the Lease every few seconds. Another replica takes it once it has seen no renewal for the Lease's whole
-# duration, by its own clock. The holder counts the same time from before it sent its last renewal, so that it stops writing
-# before anybody else begins, also where it was stopped for a while in between. Source: coordination.k8s.io/v1, and client-go's
-# leaderelection, whose rules these are.
+# A holder renews the Lease every few seconds. Another replica takes it once it has seen no renewal for the
+# Lease's whole duration, by its own clock. The holder counts the same time from before it sent its last
+# renewal, so that it stops writing before anybody else begins, also where it was stopped for a while in
+# between. Source: coordination.k8s.io/v1, and client-go's leaderelection, whose rules these are.
 
 DURATION = 10.0
 """Seconds for which a Lease is held without being renewed."""
@@ -75,7 +76,7 @@ _MARGIN = 1.0
 
 @dataclass(slots=True)
 class Lease:
-    """The Lease of this replica, which calls itself *identity*; *clock* counts seconds, and nobody sets it.
+    """The Lease of this replica, which calls itself *identity*; *clock* counts seconds and is monotonic.
 
     ``may_write`` may be asked by any thread.
     """
@@ -233,7 +234,7 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-# Carrying out what was decided: threads that only send, each request right after a look at the Lease.
+# The sender: threads that only send what was decided, each request right after a look at the Lease.
 
 _MOST_MESSAGE = 1000
 """Characters of an event's message; the API server admits 1,024."""
@@ -405,8 +406,8 @@ class ControllerSessions:
     publisher: Session
 
 
-class LeaseLost(ArenaTopoError):
-    """Another replica decides, or may: this one must end, and begin anew."""
+class _LeaseLost(ArenaTopoError):
+    """Another replica decides, or may: this one must end, and start again."""
 
 
 def run_controller(
@@ -417,13 +418,12 @@ def run_controller(
     *,
     publish: Detail = Detail.USAGE,
     discover_every: float = EVERY,
-    metrics: "Metrics | None" = None,
+    metrics: Metrics | None = None,
 ) -> None:
     """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set.
 
-    Every *discover_every* seconds it looks for what is served newly, and watches it too. *metrics* are what others read of
-    it, None where nobody does. Raises ``LeaseLost``, and what the
-    server refuses.
+    Every *discover_every* seconds it looks for what is served newly, and watches it too. *metrics* are what
+    others read of it, None where nobody does. Raises ``_LeaseLost``, and what the server refuses.
     """
     lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
     if not lease.acquire(ended, say):
@@ -443,9 +443,9 @@ def run_controller(
                 say(f"the server is away: {printable(error.message)}")
                 ended.wait(_AWAY)
             if lost or not lease.may_write():
-                raise LeaseLost(
+                raise _LeaseLost(
                     f"this replica does not decide any more: {lost[0] if lost else 'its Lease has ended'}",
-                    hint="it ends, so that its Deployment starts it anew",
+                    hint="it ends, so that its Deployment restarts it",
                 )
     finally:
         stopped.set()
@@ -464,14 +464,14 @@ class _Leader:
     publish: Detail
     may_write: Callable[[], bool]
     discover_every: float
-    metrics: "Metrics | None" = None
+    metrics: Metrics | None = None
     reported: set[tuple[str, str]] = field(default_factory=set)
     faults: Faults = field(default_factory=Faults)
 
 
 @dataclass(slots=True)
 class _ServerClock:
-    """The server's time: what its last answer said, and what has passed since then by a clock that nobody sets."""
+    """The server's time: what its last answer said, and what has passed since then on the monotonic clock."""
 
     session: Session
     _answered: datetime | None = None
@@ -503,12 +503,12 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     answerer = None
     if queues:
         answerer = Answerer(
-            queues, rules.reserve_after, time.monotonic, placer.plan, rules.names_others, faults
+            queues, rules.reserve_after, time.monotonic, placer.queue.plan, rules.names_others, faults
         )
-    queues_estimated: list[tuple[Queue, Estimator]] = [
-        (queue, Estimator(time.monotonic, rules.names_others, faults))
-        for queue in (placer, answerer)
-        if queue
+    queues_estimated: list[tuple[WaitingQueue, Estimator]] = [
+        (decider.queue, Estimator(time.monotonic, rules.names_others, faults))
+        for decider in (placer, answerer)
+        if decider
     ]
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
@@ -525,7 +525,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         changes: list[Change] = []
         while not is_over():
             if newly_served.paths:
-                # All is listed and watched anew, with what is new among it.
+                # All is listed and watched again, with what is new among it.
                 say(
                     f"served newly, and watched from here on: {', '.join(map(printable, newly_served.paths))}"
                 )
@@ -567,7 +567,7 @@ def _decided(
     placer: Placer,
     answerer: Answerer | None,
     now: datetime,
-    metrics: "Metrics | None",
+    metrics: Metrics | None,
 ) -> list[Action]:
     """Return what is to be done now, for jobs in the own queue and in Kueue's."""
     began, in_kueue = time.perf_counter(), 0
@@ -583,9 +583,9 @@ def _decided(
     if answerer:
         with state.faults.at(_KUEUE):
             actions += answerer.decide(state, placer.plans, now)
-        in_kueue = answerer.queued
+        in_kueue = answerer.queue.queued
     if metrics:
-        metrics.note_decision(time.perf_counter() - began, actions, placer.queued, in_kueue)
+        metrics.note_decision(time.perf_counter() - began, actions, placer.queue.queued, in_kueue)
     return actions
 
 
@@ -632,15 +632,15 @@ def _report(leader: _Leader, sender: Sender, say: Say) -> None:
         if number < _MOST_FINDINGS:
             say(f"{printable(identity(fault.item))}: {printable(fault.message)}\n{fault.trace.rstrip()}")
             if fault.is_named:
-                message = f"{fault.message}; everything else goes on, and this is tried again"
+                message = f"{fault.message}; everything else continues, and this is tried again"
                 sender.send(Notice(fault.item, fault.reason, message, NoticeKind.WARNING))
     if more := len(found[_MOST_FINDINGS:]):
         say(f"{plural(more, 'internal error')} more at other objects")
 
 
 def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, say: Say) -> None:
-    """Tell what is amiss with the plans that stand, by a warning and an event on the job; nothing is changed by it."""
-    # Once for each finding: a leader that lost the server for a while sees everything anew.
+    """Report what is wrong with existing plans by a warning and an event on the job, and change nothing."""
+    # Once for each finding: a leader that lost the server for a while lists everything again.
     found = [
         each
         for each in audit(state, now, names_others=leader.rules.names_others)
@@ -651,7 +651,7 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
         sender.send(notice)
         say(f"warning: {printable(identity(notice.job))}: {printable(notice.message)}")
     if more := len(found[_MOST_FINDINGS:]):
-        say(f"warning: {plural(more, 'plan')} more with something amiss")
+        say(f"warning: {plural(more, 'more plan')} with problems")
 
 
 def _changes(
@@ -659,9 +659,9 @@ def _changes(
     state: ClusterState,
     placer: Placer,
     answerer: Answerer | None,
-    queues: Sequence[tuple[Queue, Estimator]],
+    queues: Sequence[tuple[WaitingQueue, Estimator]],
 ) -> list[Change]:
-    """Return what changed, or nothing after a while; until then the estimates for the *queues* go on, one after the other."""
+    """Return what changed, or nothing after a while, in which one estimate after the other is made for the *queues*."""
     ends = time.monotonic() + (_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     changes = watch.wait(0)
     for queue, estimator in queues:
@@ -675,8 +675,8 @@ def _changes(
     return changes or watch.wait(max(ends - time.monotonic(), 0.0))
 
 
-def _estimate(queues: Sequence[tuple[Queue, Estimator]], seconds: float) -> None:
-    """Let *seconds* pass, in which the estimates for the *queues* go on: where much changes there is no other time for them."""
+def _estimate(queues: Sequence[tuple[WaitingQueue, Estimator]], seconds: float) -> None:
+    """Let *seconds* pass, in which estimates are made for the *queues*: where much changes there is no other time."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends and any(estimator.step() for _, estimator in queues):
         pass
@@ -690,7 +690,7 @@ def _hear(
     leader: _Leader,
     say: Say,
 ) -> None:
-    """Tell whoever decided on them of actions that were not carried out."""
+    """Tell the deciders of actions that were not carried out."""
     if leader.metrics:
         leader.metrics.note_failures(len(failures))
     for failure in failures:

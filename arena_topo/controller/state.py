@@ -1,4 +1,8 @@
-"""What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them."""
+"""What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them.
+
+``watched`` says what is listed and watched, ``ClusterState`` keeps it. ``NewlyServed`` notices what can be
+watched only since then.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,7 +46,7 @@ from arena_topo.topology.objects import (
 )
 
 _NODES, _PODS, _QUOTAS = "nodes", "pods", "resourcequotas"
-Facts = TypeVar("Facts", NodeFacts, PodFacts)
+_Facts = TypeVar("_Facts", NodeFacts, PodFacts)
 
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
@@ -80,8 +84,8 @@ def _jobs(kind: Kind) -> Watched:
 class ClusterState:
     """The objects of each collection by their uid, and what is derived from them, kept as they change.
 
-    ``objects`` belong to the watch, which changes them; ``take`` hears of it. ``ledger`` has the planned jobs and their pods.
-    An object at which anything fails counts as if it were not there, and ``faults`` has it.
+    ``objects`` belong to the watch, which changes them; ``take`` hears of it. ``ledger`` has the planned jobs
+    and their pods. An object at which anything fails counts as if it were not there, and ``faults`` has it.
     """
 
     objects: Mapping[str, Mapping[str, Object]]
@@ -334,7 +338,7 @@ def _kind(collection: str, job: Object | None) -> Kind:
     return kind_of(job) if job and job.get("kind") else _KIND_OF[collection]
 
 
-def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
+def _put(known: dict[str, _Facts], uid: str, facts: _Facts | None) -> None:
     if facts is None:
         known.pop(uid, None)
     else:
@@ -346,7 +350,8 @@ def asked_hostname(pod: Object) -> str:
     return str(((pod.get("spec") or {}).get("nodeSelector") or {}).get(HOSTNAME) or "")
 
 
-# Noticing what a cluster serves since the controller began to watch it: kinds of jobs, Kueue, and sources of topology.
+# Noticing what a cluster serves since the controller began to watch it: kinds of jobs, Kueue, and sources of
+# topology.
 
 EVERY = 60.0
 """Seconds between two looks at the discovery documents: a few small answers, which take no right as a watch of definitions would."""
@@ -354,10 +359,10 @@ EVERY = 60.0
 
 @dataclass(slots=True)
 class NewlyServed:
-    """Looks every *every* seconds, in a thread of its own, for paths that are served beside the *known* ones.
+    """Looks every *every* seconds, in a thread of its own, for paths that are served besides the *known* ones.
 
-    What is not served any more is nobody's news here: its stream ends with an error, and a group may be missing from
-    discovery for a moment, when nothing that is watched may be forgotten.
+    What is not served any more is nobody's news here: its stream ends with an error, and a group may be
+    missing from discovery for a moment, when nothing that is watched may be forgotten.
     """
 
     look: Callable[[], Iterable[str]]
@@ -384,7 +389,7 @@ class NewlyServed:
             try:
                 found = self.look()
             except ArenaTopoError:
-                # The server may be away for a moment: whoever watches it says so.
+                # The server may be away for a moment: the watch reports that.
                 continue
             if added := sorted(set(found) - known):
                 self.paths = tuple(added)

@@ -1,7 +1,12 @@
-"""What Kueue says of a job that is queued: its Workload, as the values that the answers are decided by.
+"""Kueue's objects as values: what Workloads and our checks say, and the writes that answer them.
 
-A Workload has a pod set for each role of its job, and an entry for each admission check of its queue. Its templates lack
-what the flavors add that Kueue has assigned, so that these are put into them here: the job is planned as it will run.
+``Answerer`` decides by these values. The sections: Workloads (``read_workload``), their jobs as estimates
+read them (``QueuedJob``), what is watched (``kueue_collections``), options and checks of ours, answers as
+reservations, and writes.
+
+A Workload has a pod set for each role of its job, and an entry for each admission check of its queue. Its
+templates lack what the flavors add that Kueue has assigned, so that these are put into them here: the job is
+planned as it will run.
 
 Source: kueue 0.19 (apis/kueue/v1beta2/workload_types.go, pkg/controller/jobs).
 """
@@ -103,10 +108,12 @@ class PlannedJob:
 class Workload:
     """A job in a queue with a check of ours.
 
-    ``planned`` is None for a job of a kind that has no ranks. ``entries`` are those of our checks. ``quota_since`` is since when it has its quota, None where it has none;
-    ``admitted_since`` is since when it runs. It ``leaves`` while it is evicted or stopped, and keeps both until its pods are gone.
-    ``succeeded_at`` is when it ended well. ``runs_for`` is the longest that it may run, where anything limits it. ``placed_by_kueue``: its flavor has a topology, by which
-    Kueue has assigned nodes itself. ``version`` is that of the object.
+    ``planned`` is None for a job of a kind that has no ranks. ``entries`` are those of our checks.
+    ``quota_since`` is since when it has its quota, None where it has none; ``admitted_since`` is since when
+    it runs. It ``leaves`` while it is evicted or stopped, and keeps both until its pods are gone.
+    ``succeeded_at`` is when it ended well. ``runs_for`` is the longest that it may run, where anything limits
+    it. ``placed_by_kueue``: its flavor has a topology, by which Kueue has assigned nodes itself. ``version``
+    is that of the object.
     """
 
     uid: str
@@ -132,7 +139,7 @@ class Workload:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether there may be a word to say to it: it waits for one, or it has lost its quota beside one that gives places."""
+        """Whether an answer may be due: it waits for one, or it has lost its quota after one that gives places."""
         if self.finished:
             return False
         if self.quota_since is None and self.entry.state is CheckState.READY:
@@ -289,10 +296,12 @@ def _with_flavors(template: Object, assignment: Object, flavors: Mapping[str, Ob
     return {**template, "spec": {**pod, **added}}
 
 
-# Jobs in queues of Kueue as estimates read them: as if they said of themselves what their Workloads say of them.
+# Jobs in queues of Kueue as estimates read them: as if they said of themselves what their Workloads say of
+# them.
 #
-# The controller does not watch these jobs. Their Workloads know when they were admitted and how they ended, and how long Kueue
-# lets them run (``kueue.x-k8s.io/max-exec-time-seconds``); a limit of the job's own they do not know.
+# The controller does not watch these jobs. Their Workloads know when they were admitted and how they ended,
+# and how long Kueue lets them run (``kueue.x-k8s.io/max-exec-time-seconds``); a limit of the job's own they
+# do not know.
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,7 +372,7 @@ def kueue_api(session: Session) -> KueueApi | None:
 
 
 def kueue_collections(session: Session, api: KueueApi) -> dict[str, Watched]:
-    """Return what is watched beside the cluster, by a word for each."""
+    """Return what is watched besides the cluster, by a word for each."""
     flavors = Resource(KUEUE_GROUP, api.workloads.version, FLAVORS, namespaced=False)
     found = {
         WORKLOADS: Watched(api.workloads.path(), WORKLOAD, read=read_of_workload),
@@ -377,7 +386,8 @@ def kueue_collections(session: Session, api: KueueApi) -> dict[str, Watched]:
     return found
 
 
-# What a queued job asks of its places: annotations of a planned template, as Kueue hands on nothing else of a job.
+# What a queued job asks of its places: annotations of a planned template, as Kueue hands on nothing else of a
+# job.
 
 
 def options_of(planned: PlannedJob) -> PlanOptions:
@@ -407,13 +417,13 @@ def options_of(planned: PlannedJob) -> PlanOptions:
 
 # The AdmissionChecks that are ours, by their controller and never by their names, and their parameters.
 
-PARAMETERS_KIND = "PlannerParameters"
+_PARAMETERS_KIND = "PlannerParameters"
 CHECK: Typed = ("kueue.x-k8s.io/v1beta2", "AdmissionCheck")
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of ours: after which time at its queue's head a place is kept for a job, None where it does not say.
+    """A check of ours: how long a job is the head of its queue before capacity is reserved for it, None if unset.
 
     ``fault`` is what is wrong with its parameters, empty where nothing is.
     """
@@ -447,13 +457,13 @@ def _check(item: Object, parameters: dict[str, Object]) -> Check:
     if not isinstance(named, dict):
         return Check(item)
     group, kind, name = (str(named.get(key)) for key in ("apiGroup", "kind", "name"))
-    if (group, kind) != (OUR_DOMAIN, PARAMETERS_KIND):
+    if (group, kind) != (OUR_DOMAIN, _PARAMETERS_KIND):
         return Check(
             item,
-            fault=f"its parameters are {shown(kind)} of {shown(group)}, expected {PARAMETERS_KIND} of {OUR_DOMAIN}",
+            fault=f"its parameters are {shown(kind)} of {shown(group)}, expected {_PARAMETERS_KIND} of {OUR_DOMAIN}",
         )
     if name not in parameters:
-        return Check(item, fault=f"there are no {PARAMETERS_KIND} {shown(name)}")
+        return Check(item, fault=f"there are no {_PARAMETERS_KIND} {shown(name)}")
     text = parameters[name]["spec"].get("reserveAfter")
     if text is None:
         return Check(item)
@@ -462,18 +472,19 @@ def _check(item: Object, parameters: dict[str, Object]) -> Check:
     except (ValueError, OverflowError):
         return Check(
             item,
-            fault=f"{PARAMETERS_KIND} {name}: reserveAfter is {shown(text)}, expected a duration such as 10m",
+            fault=f"{_PARAMETERS_KIND} {name}: reserveAfter is {shown(text)}, expected a duration such as 10m",
         )
 
 
-# The answers that stand, as reservations: an entry that is Ready with pins is its job's plan, and nothing else stores it.
+# The answers that stand, as reservations: an entry that is Ready with pins is its job's plan, and nothing
+# else stores it.
 
 
 def pinned_nodes(workload: Workload) -> list[str]:
     """Return the hostname labels that the answer to *workload* gives its pods, by their numbers; empty without one.
 
-    An answer counts while it is Ready and the job has not finished: after a preemption the old one stays in the status,
-    beside Pending.
+    An answer counts while it is Ready and the job has not finished: after a preemption the old one stays in
+    the status, next to Pending.
     """
     if workload.entry.state is not CheckState.READY or workload.finished:
         return []
@@ -521,8 +532,8 @@ def _roles(planned: PlannedJob | None, snapshot: Snapshot) -> tuple[PlannedRole,
 def as_plan(workload: Workload, record: PlanRecord, pods: Iterable[Object]) -> OtherPlan:
     """Return *record* as others have to respect it; *pods* are those that are its job's.
 
-    A pod is covered by the answer on the node alone that it names; any other counts as itself, such as the one of an
-    earlier admission that takes its time to end.
+    A pod is covered by the answer on the node alone that it names; any other counts as itself, such as the
+    one of an earlier admission that takes its time to end.
     """
     node_of = {slot.worker: slot.node for slot in record.slots}
     return OtherPlan(
@@ -552,8 +563,8 @@ def lost(
 ) -> dict[str, str]:
     """Return why some of *plans*, by the uids of their Workloads, cannot be carried out any more.
 
-    Their workers without a node wait for one of *places* that is gone, or that others have filled; *left* is the cluster
-    without what all plans reserve. Of two plans for one place the younger one is lost.
+    Their workers without a node wait for one of *places* that is gone, or that others have filled; *left* is
+    the cluster without what all plans reserve. Of two plans for one place the younger one is lost.
     """
     gone = {
         name for name in places if (node := nodes.get(name)) is None or not node.ready or node.unschedulable
@@ -597,8 +608,9 @@ def _is_overfull(node: GpuNode) -> bool:
 
 # What is written to Kueue's objects: the answers of our check, and that it is active.
 #
-# An answer is a JSON patch of the Workload's status, as these objects take no strategic merge. It tests for the Workload, the
-# check and the state that were read, so that it changes nothing once any of them is another.
+# An answer is a JSON patch of the Workload's status, as these objects take no strategic merge. It tests for
+# the Workload, the check and the state that were read, so that it changes nothing once any of them is
+# another.
 
 
 @dataclass(frozen=True, slots=True)
@@ -643,7 +655,8 @@ def pod_set_updates(
 ) -> list[Object]:
     """Return what the pods of each planned role get, so that each has the place that *record* gives it.
 
-    A key that a template has already must have the same value: with another one Kueue admits the job and can never start it.
+    A key that a template has already must have the same value: with another one Kueue admits the job and can
+    never start it.
     """
     hostnames = [record.hostname(slot.node) if slot.node else "" for slot in record.slots]
     lists = pin_annotations(

@@ -23,7 +23,7 @@ def main(jobs: int = 300, nodes: int = 640) -> None:
     cluster = Cluster(nodes=servers)
     placer = Placer(Rules(timedelta(days=1)), lambda: cluster.seconds)
     # As the controller does, whose planner remembers the cluster.
-    cluster.answerer.plan = placer.plan
+    cluster.answerer.queue.plan = placer.queue.plan
     decided(cluster, placer)
     each = []
     for at in range(jobs):

@@ -59,9 +59,9 @@ def main(nodes: int = 1000, pods: int = 7000, reserve_after: float = 1e9) -> Non
     def estimate() -> None:
         """Do some steps of an estimate, as the controller does while nothing happens."""
         for _ in range(STEPS):
-            if not estimator.step() and (prospect := placer.prospect(estimator.plan)):
+            if not estimator.step() and (prospect := placer.queue.prospect(estimator.plan)):
                 estimator.begin(prospect, list(state.ledger.jobs.values()))
-        placer.estimates = estimator.known
+        placer.queue.estimates = estimator.known
 
     def decided(changes: Changes) -> list[WritePlan]:
         """Decide about *changes*, and return what is to be written."""

@@ -29,7 +29,7 @@ def main(nodes: int = 1000, pods: int = 7000) -> None:
     estimator = Estimator(time.monotonic)
     for number in range(2):
         began = time.perf_counter()
-        prospect = placer.prospect(estimator.plan)
+        prospect = placer.queue.prospect(estimator.plan)
         assert prospect is not None
         estimator.begin(prospect, list(state.ledger.jobs.values()))
         begin = 1000 * (time.perf_counter() - began)

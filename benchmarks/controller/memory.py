@@ -86,7 +86,7 @@ def one_case(name: str, jobs: int, size: int, *, whole: bool) -> None:
     actions = placer.decide(state, datetime.now(UTC))
     print(
         f"{_resident() - before:6.0f} MiB, at the peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:6.0f} MiB; "
-        f"{len(actions):,} actions, {placer.queued:,} wait, {len(faults.taken()):,} told"
+        f"{len(actions):,} actions, {placer.queue.queued:,} wait, {len(faults.taken()):,} told"
     )
 
 

@@ -66,7 +66,7 @@ def test_whoever_waits_is_known_before_it_is_decided_on() -> None:
     """A controller that has just started does not give what is free to a job that grows; an answer ends the wait."""
     cluster = Cluster(workload("first", workers=4), workload("second", workers=4))
     assert cluster.answerer.is_asked()
-    assert 0 == cluster.answerer.queued
+    assert 0 == cluster.answerer.queue.queued
     cluster.carry_out(cluster.decide())
     assert cluster.answerer.is_asked()
     cluster.put("workloads", workload("second"), deleted=True)
@@ -111,7 +111,7 @@ def test_who_has_no_quota_or_is_on_the_way_out_is_not_answered() -> None:
 
 
 def test_the_pins_of_an_earlier_admission_reserve_nothing() -> None:
-    """They stay in the status beside Pending."""
+    """They stay in the status next to Pending."""
     cluster = Cluster(
         workload("first", conditions=[], workers=4, admissionChecks=[entry(nodes="0:a,1:b,2:c,3:d,4:")]),
         workload("second", workers=4),
@@ -146,7 +146,7 @@ def test_a_restarted_controller_knows_what_is_held() -> None:
 
 
 def test_a_controller_that_dies_after_each_write_books_nothing_twice() -> None:
-    """Of all that it has decided only one answer was sent; the next one knows that, and decides the rest anew."""
+    """Of all that it has decided only one answer was sent; the next one knows that, and decides the rest again."""
     cluster = Cluster(*(workload(f"job-{number}", workers=1, gpus=4) for number in range(10)))
     for _ in range(10):
         cluster.restart()
@@ -195,7 +195,7 @@ def test_a_pod_on_another_node_than_its_answer_names_counts_as_itself() -> None:
 
 
 def test_plans_that_others_made_are_respected() -> None:
-    """Those of ``submit`` beside it."""
+    """Those of a ``submit`` at the same time."""
     record = PlanRecord(
         stage=Stage.CONFIRMED,
         slots=tuple(Slot(number, node, None) for number, node in enumerate("abc")),
@@ -235,7 +235,7 @@ def test_a_lost_node_moves_the_jobs_on_it_and_no_others() -> None:
     assert "w-lost" == patch.uid
     assert "'Retry'" in str(patch.body)
     assert isinstance(notice, Notice)
-    assert "node a is lost: the job is planned anew" == notice.message
+    assert "node a is lost: the job is planned again" == notice.message
     assert [] == cluster.decide()
 
 
@@ -253,7 +253,7 @@ def test_of_two_answers_for_one_place_the_younger_is_taken_back() -> None:
     cluster.decide()
     cluster.seconds += 11
     assert {
-        "new": ("Retry", "node a has been filled by others: the job is planned anew")
+        "new": ("Retry", "node a has been filled by others: the job is planned again")
     } == cluster.answers()
 
 

@@ -1,4 +1,4 @@
-"""A new leader tells what is amiss with the plans that stand, and changes none of them."""
+"""A new leader reports what is wrong with existing plans, and changes none of them."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -61,7 +61,7 @@ def test_two_plans_for_the_same_gpus_are_told_on_the_younger_job() -> None:
     submit(world, "old", confirmed("a", "b"))
     submit(world, "young", confirmed("b", "c"))
     before = world.latest
-    assert [("young", "PlanConflict", "more is planned than there is on b beside default/old")] == found(
+    assert [("young", "PlanConflict", "more is planned than there is on b next to default/old")] == found(
         world
     )
     assert before is world.latest
@@ -79,7 +79,7 @@ def test_jobs_of_other_namespaces_are_counted(*, names_others: bool, expected: s
     submit(world, "old", confirmed("b"))
     submit(world, "young", confirmed("a", "b"))
     ((_, _, message),) = found(world, names_others=names_others)
-    assert f"more is planned than there is on a, b beside {expected}" == message
+    assert f"more is planned than there is on a, b next to {expected}" == message
 
 
 def test_the_same_gpus_are_found_where_there_would_be_enough_of_them() -> None:

@@ -1,4 +1,4 @@
-"""When waiting jobs start, as the controller works it out: bit by bit, and for users who may not see all."""
+"""When waiting jobs start, as the controller works it out: step by step, and for users without the right to see all."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -45,13 +45,13 @@ def jobs_of(world: World) -> list[TimedJob]:
 
 def estimated(running: Controller, estimator: Estimator) -> int:
     """Estimate one round for what *running* has decided last, and let it know; return the steps."""
-    prospect = running.placer.prospect(estimator.plan)
+    prospect = running.placer.queue.prospect(estimator.plan)
     assert prospect is not None
     estimator.begin(prospect, jobs_of(running.world))
     steps = 0
     while estimator.step():
         steps += 1
-    running.placer.estimates = estimator.known
+    running.placer.queue.estimates = estimator.known
     return steps
 
 
@@ -81,7 +81,7 @@ def test_a_job_that_waits_carries_when_it_starts() -> None:
 
 
 def test_without_an_end_there_is_no_estimate_and_the_job_in_the_way_is_named() -> None:
-    """It may run for ever."""
+    """It may run forever."""
     world, running = full()
     world.submit("late", 2, 8)
     running.settle()
@@ -124,21 +124,21 @@ def test_estimates_are_for_the_first_jobs_of_the_queue() -> None:
     for at in range(MOST_AHEAD + 2):
         world.submit(f"late-{at}", 4, 8)
     running.settle()
-    assert [f"uid-late-{at}" for at in range(MOST_AHEAD)] == list(running.placer.waiting)
+    assert [f"uid-late-{at}" for at in range(MOST_AHEAD)] == list(running.placer.queue.waiting)
     estimator = Estimator(lambda: 0.0)
     steps = estimated(running, estimator)
-    assert set(running.placer.waiting) == set(estimator.known)
+    assert set(running.placer.queue.waiting) == set(estimator.known)
     # Three courses of things, in each of which a job is planned once or more.
     assert steps >= 3 * MOST_AHEAD
 
 
 def test_a_decision_may_come_between_two_steps() -> None:
-    """A round goes on from the moment at which it began, whatever changes."""
+    """A round stays with the moment at which it began, whatever changes."""
     world, running = full(minutes=60)
     world.submit("late", 2, 8)
     running.settle()
     estimator = Estimator(lambda: 0.0)
-    prospect = running.placer.prospect(estimator.plan)
+    prospect = running.placer.queue.prospect(estimator.plan)
     assert prospect is not None
     estimator.begin(prospect, jobs_of(running.world))
     assert estimator.step()
@@ -161,7 +161,7 @@ def test_rounds_take_a_small_share_of_the_time() -> None:
         seconds[0] += 0.125
         return seconds[0]
 
-    estimator, waiting = Estimator(clock), running.placer.waiting
+    estimator, waiting = Estimator(clock), running.placer.queue.waiting
     assert estimator.is_due(waiting)
     taken = 0.125 * estimated(running, estimator)
     assert {"uid-late"} == set(estimator.known)

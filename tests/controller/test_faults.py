@@ -91,7 +91,7 @@ def cluster(*jobs: Object) -> Objects:
 
 
 class Course:
-    """The course of a controller that sees all of *objects* anew each time, and whose writes of honest plans are carried out."""
+    """The decisions of a controller that reads all *objects* each time; its writes of honest plans are carried out."""
 
     def __init__(self, objects: Objects) -> None:
         self.objects, self.seconds, self.faults = objects, 0.0, Faults(lambda: self.seconds)
@@ -112,7 +112,7 @@ class Course:
                 jobs[action.uid] = with_pins(jobs[action.uid], rewritten(jobs[action.uid], action.record, {}))
             elif not isinstance(action, Notice):
                 self.placer.failed(action)
-        if prospect := self.placer.prospect(self.estimator.plan):
+        if prospect := self.placer.queue.prospect(self.estimator.plan):
             self.estimator.begin(prospect, [*state.ledger.jobs.values()])
             while self.estimator.step():
                 pass
@@ -134,7 +134,7 @@ def test_a_job_without_workers_waits_and_the_others_are_placed(spec: Object) -> 
 
     assert {Stage.CONFIRMED} == course.stages("one")
     assert not course.said
-    (turn,) = (course.placer.prospect(course.estimator.plan) or pytest.fail("nobody waits")).waiting
+    (turn,) = (course.placer.queue.prospect(course.estimator.plan) or pytest.fail("nobody waits")).waiting
     assert "uid-odd" == turn.job.uid
     assert "the job odd has no pods that could be planned" == turn.plan(Snapshot()).waiting_reason
 
@@ -142,7 +142,7 @@ def test_a_job_without_workers_waits_and_the_others_are_placed(spec: Object) -> 
 STEPS = {
     "reading a job": "arena_topo.controller.ledger.limit_of",
     "the pods of a job": "arena_topo.controller.ledger.offsets",
-    "what a job asks for": "arena_topo.controller.placer.question_of",
+    "what a job asks for": "arena_topo.controller.decider.question_of",
     "what its plan reserves": "arena_topo.controller.ledger.reserving_plan",
     "writing why it waits": "arena_topo.controller.placer.encode",
     "an audit": "arena_topo.controller.report.plan_writers",
@@ -446,7 +446,7 @@ def odd_objects(draw: st.DrawFn) -> list[tuple[str, Object]]:
             # Whatever a job calls itself: it was listed among those of a kind.
             kind = kind_of(items[number % len(items)]) if word == "jobs" else None
             seen = fitted(item, shape)
-            # What cannot be read is left out by whoever watches.
+            # What cannot be read is left out by the watch.
             with Faults().at(seen):
                 found.append((kind.plural if kind else word, _READ[word](seen, kind)))
     return found
@@ -512,7 +512,7 @@ def test_honest_workloads_are_answered_among_whatever_there_is(odd: tuple[list[O
                 seen.carry_out([action])
             elif isinstance(action, PatchStatus):
                 seen.answerer.failed(action)
-        if prospect := seen.answerer.prospect(estimator.plan):
+        if prospect := seen.answerer.queue.prospect(estimator.plan):
             estimator.begin(prospect, [*seen.answerer.jobs])
             while estimator.step():
                 pass

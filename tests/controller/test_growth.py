@@ -1,4 +1,4 @@
-"""Elastic jobs get more workers from what nobody waits for, beside those that they have."""
+"""Elastic jobs get more workers from what nobody waits for, and keep those that they have."""
 
 import pytest
 
@@ -96,7 +96,7 @@ def test_the_oldest_job_grows_first() -> None:
 
 
 def test_a_growth_that_nobody_confirms_leaves_the_job_its_places() -> None:
-    """Whoever proposed it has gone: no worker is taken for one that lost its node."""
+    """Its proposer has gone: no worker is taken for one that lost its node."""
     world = World()
     world.submit("one", 2, 8, record=growing(Enforcement.ADMISSION, grow=False), most=4)
     running = controller(world)
@@ -111,7 +111,7 @@ def test_a_growth_that_nobody_confirms_leaves_the_job_its_places() -> None:
 
 
 def test_no_gpu_is_booked_twice_while_a_job_grows() -> None:
-    """A job that comes when more workers were proposed is planned beside them."""
+    """A job that comes when more workers were proposed is planned around them."""
     world = World()
     world.submit("one", 2, 8, record=growing(Enforcement.ADMISSION), most=3)
     running = controller(world)

@@ -120,7 +120,7 @@ def test_the_plan_of_a_large_job_is_kept(workers: int) -> None:
 
 @pytest.mark.parametrize("plan", [LARGE, confirmed(2_000)], ids=["no plan at all", "the plan of another job"])
 def test_a_plan_that_is_larger_than_that_of_its_pods_is_not_read(plan: str) -> None:
-    """Whoever watches says so at the job, and keeps its name."""
+    """The watch reports that at the job, and keeps its name."""
     job = planned(plan)
     del job["metadata"]["annotations"][keys.ELASTIC]
     with pytest.raises(DocumentError, match=r"its plan has .* characters, of which at most 33,792 are read"):

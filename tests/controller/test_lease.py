@@ -67,7 +67,7 @@ class Clock:
 
 
 class Looks(Event):
-    """An event whose waits pass at once, and are so many; a *clock* goes on by as much as is waited."""
+    """An event whose waits pass at once, and are so many; a *clock* advances by as much as is waited."""
 
     def __init__(self, clock: Clock, most: int) -> None:
         super().__init__()
@@ -143,7 +143,7 @@ def test_a_holder_that_another_one_succeeded_does_not_lead_on() -> None:
 
 
 def test_a_holder_whose_lease_was_deleted_does_not_lead_on() -> None:
-    """Whoever waits may have taken it at once, and have given it up again."""
+    """A replica that waited may have taken it at once, and have given it up again."""
     server, clock = Server(), Clock()
     lease = Lease(server.session(), "me", clock)
     assert lease.acquire(Event(), silent)

@@ -1,5 +1,7 @@
 """What Prometheus reads of a controller."""
 
+import subprocess
+import sys
 import urllib.error
 import urllib.request
 
@@ -25,6 +27,13 @@ def read(port: int) -> dict[str, float]:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     return {name: float(value) for name, value in (line.split() for line in lines if line[0] != "#")}
+
+
+def test_a_controller_without_metrics_needs_no_prometheus_client() -> None:
+    """It comes with an extra, which only those have to install who serve metrics."""
+    program = "import sys; sys.modules['prometheus_client'] = None; import arena_topo.controller.run"
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True, text=True)
+    assert (0, "") == (done.returncode, done.stderr)
 
 
 def test_decisions_are_counted_with_what_was_decided() -> None:

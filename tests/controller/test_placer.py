@@ -1,4 +1,4 @@
-"""What the controller decides, whatever it has seen so far and whoever else decides: no GPU is booked twice."""
+"""What the controller decides, whatever it has seen so far and however many others decide: no GPU is booked twice."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -116,7 +116,7 @@ def test_a_pod_of_a_deleted_job_that_is_bound_at_the_last_moment_moves_nobody() 
 
 
 def test_a_worker_whose_gate_is_being_opened_is_not_moved() -> None:
-    """It may have its node before anybody sees that, whoever seems to have taken its place."""
+    """It may have its node before anybody sees that, even if another job seems to have taken its place."""
     world = World()
     one = gated(world, "one", 1)
     one.catch_up()
@@ -238,7 +238,7 @@ def test_a_proposal_of_a_controller_that_died_is_planned_again() -> None:
 
 
 def test_a_plan_of_a_submit_is_respected() -> None:
-    """It was confirmed beside the controller, and its pods do not exist yet."""
+    """It was confirmed without the controller, and its pods do not exist yet."""
     world = World()
     slots = tuple(Slot(worker, node) for worker, node in enumerate("abc"))
     record = PlanRecord(
@@ -251,7 +251,7 @@ def test_a_plan_of_a_submit_is_respected() -> None:
 
 
 def test_a_plan_that_was_confirmed_before_ours_was_proposed_stands() -> None:
-    """A submit reserved the same between our look and our proposal: ours is seen beside it, and is planned again."""
+    """A submit reserved the same between our look and our proposal: ours is seen with it, and is planned again."""
     world = World()
     world.submit("mine", 2, 8)
     running = controller(world)
@@ -379,12 +379,12 @@ def test_of_a_namespace_the_oldest_jobs_have_their_turns() -> None:
 
     assert Stage.CONFIRMED is world.record("one").stage
     reasons = [world.record(f"many-{number}").waiting_reason for number in range(most + 2)]
-    later = f"{most} older jobs of its namespace wait: it has its turn once fewer do"
+    later = f"{most} older jobs of its namespace wait: it is planned once fewer do"
     assert [later] * 2 == reasons[most:]
     assert later not in reasons[:most]
     # The job of the other namespace has had its turn before them.
     assert [most + 2, most + 3] == [world.record(f"many-{number}").position for number in (most, most + 1)]
-    assert most + 2 == running.placer.queued
+    assert most + 2 == running.placer.queue.queued
     assert 2 == sum(notice.message == later for notice in world.notices)
     world.delete("mpijobs", "uid-many-0")
     world.seconds += 60

@@ -98,7 +98,7 @@ def test_nothing_more_is_written_once_another_replica_leads(monkeypatch: pytest.
 
 
 def test_a_refusal_is_said_once_and_tried_again() -> None:
-    """An admin may not want it, and the placing of jobs goes on."""
+    """An admin may not want it, and the placing of jobs continues."""
     bench = Bench(Cluster(refused=refusal(403, "Forbidden", "no")))
     publisher = bench.publisher()
     for _ in range(3):
@@ -124,7 +124,7 @@ def test_it_is_due_every_few_seconds_unless_nothing_is_to_be_published() -> None
 
 
 def test_the_thread_writes_what_is_offered_and_ends() -> None:
-    """Deciding goes on meanwhile."""
+    """Deciding continues meanwhile."""
     bench = Bench()
     publisher = bench.publisher()
     publisher.start()

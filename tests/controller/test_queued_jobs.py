@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from arena_topo.controller.estimates import Estimator, Queue
+from arena_topo.controller.decider import WaitingQueue
+from arena_topo.controller.estimates import Estimator
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.workloads import QueuedJob, read_workload
 from arena_topo.jobs.enforce import suspended_with_plan
@@ -39,7 +40,7 @@ def running(name: str = "first", workers: int = 4, **changes: Any) -> Object:
     return workload(name, workers=workers, **changes)
 
 
-def one_round(cluster: Cluster, queue: Queue) -> Mapping[str, StartEstimate]:
+def one_round(cluster: Cluster, queue: WaitingQueue) -> Mapping[str, StartEstimate]:
     """Return what one round estimates for those of *queue* that wait after the last decision, by uid."""
     estimator = Estimator(lambda: 0.0)
     prospect = queue.prospect(estimator.plan)
@@ -52,7 +53,7 @@ def one_round(cluster: Cluster, queue: Queue) -> Mapping[str, StartEstimate]:
 
 def estimated(cluster: Cluster) -> None:
     """Let the check know when those start that wait after the last decision."""
-    cluster.answerer.estimates = one_round(cluster, cluster.answerer)
+    cluster.answerer.queue.estimates = one_round(cluster, cluster.answerer.queue)
 
 
 def told(cluster: Cluster, name: str) -> StartEstimate:
@@ -122,7 +123,7 @@ def test_runs_of_its_like_tell_how_long_a_job_goes_on() -> None:
 
 
 def test_without_an_end_the_job_in_the_way_is_named() -> None:
-    """It may run for ever."""
+    """It may run forever."""
     cluster = Cluster(running(), workload("late"))
     start = told(cluster, "late")
     assert "it is not known when default/first will end, and this job needs what it holds" == start.unknown
@@ -133,7 +134,7 @@ def test_estimates_are_for_the_first_workloads() -> None:
     late = [workload(f"late-{at:02}", workers=4) for at in range(MOST_AHEAD + 2)]
     cluster = Cluster(running(), *late)
     cluster.decide()
-    assert [f"w-late-{at:02}" for at in range(MOST_AHEAD)] == list(cluster.answerer.waiting)
+    assert [f"w-late-{at:02}" for at in range(MOST_AHEAD)] == list(cluster.answerer.queue.waiting)
 
 
 def test_nobody_waits_and_nothing_is_estimated() -> None:
@@ -141,8 +142,8 @@ def test_nobody_waits_and_nothing_is_estimated() -> None:
     cluster = Cluster(workload("first"))
     cluster.carry_out(cluster.decide())
     cluster.decide()
-    assert [] == list(cluster.answerer.waiting)
-    assert None is cluster.answerer.prospect(Estimator(lambda: 0.0).plan)
+    assert [] == list(cluster.answerer.queue.waiting)
+    assert None is cluster.answerer.queue.prospect(Estimator(lambda: 0.0).plan)
 
 
 def test_a_job_that_failed_tells_nothing_of_its_like() -> None:
@@ -197,7 +198,7 @@ def test_a_job_of_our_own_queue_starts_after_a_workload() -> None:
     cluster.decide()
     placer = Placer(Rules(), lambda: cluster.seconds)
     placer.decide(cluster.state, NOW, cluster.answerer.plans)
-    start = one_round(cluster, placer)["uid-own"]
+    start = one_round(cluster, placer.queue)["uid-own"]
     assert (("default/first",), ("its deadline",), NOW + timedelta(hours=1)) == (
         start.after,
         start.basis,

@@ -105,7 +105,7 @@ def queued(admin: Client, path: str) -> None:
 
 
 def test_a_kind_that_is_installed_later_is_watched_from_then_on(home: Home, admin: Client) -> None:
-    """Its jobs are in the queue, and the controller has not begun anew: it leads all the time."""
+    """Its jobs are in the queue, and the controller has not restarted: it leads all the time."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     jobsets = definition("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2", schema)
     # The sandbox has them from the beginning.
@@ -151,7 +151,7 @@ def test_a_job_that_this_program_fails_at_is_told_so_and_keeps_nobody_from_the_q
             raise AttributeError("nobody thought of this")
         return question_of(job, *args)
 
-    monkeypatch.setattr("arena_topo.controller.placer.question_of", spoiled)
+    monkeypatch.setattr("arena_topo.controller.decider.question_of", spoiled)
     metrics, events = Metrics(), "/api/v1/namespaces/default/events"
     bare = mpijob("bare", ["base"])
     bare["metadata"] |= {
@@ -178,8 +178,8 @@ def test_a_job_that_this_program_fails_at_is_told_so_and_keeps_nobody_from_the_q
         message = "internal error: AttributeError: nobody thought of this"
         refused = "the template renders an MPIJob without a pod template for launcher and workers"
         assert {
-            f"odd: {message}; everything else goes on, and this is tried again",
-            f"bare: {refused}; everything else goes on, and this is tried again",
+            f"odd: {message}; everything else continues, and this is tried again",
+            f"bare: {refused}; everything else continues, and this is tried again",
         } == set(told())
         (line,) = [line for line in said if "internal error" in line]
         assert line.startswith(f"MPIJob default/odd: {message}\n  File ")

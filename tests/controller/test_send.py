@@ -37,12 +37,12 @@ def test_what_is_decided_is_sent_before_the_end() -> None:
 
 
 def test_nothing_is_sent_without_the_lease() -> None:
-    """Whoever decided it hears of it."""
+    """The decider is told of it."""
     assert ([], [Failure(PATCH, "the Lease has ended")]) == sent(Answer(), lambda: False, PATCH)
 
 
 def test_what_the_server_refuses_is_reported() -> None:
-    """In its own words, and the next action is sent all the same."""
+    """In its own words, and the next action is sent anyway."""
     methods, failures = sent(refusal(422, "Invalid", "no such entry"), lambda: True, PATCH, PATCH)
     assert ["PATCH", "PATCH"] == methods
     assert [PATCH, PATCH] == [failure.action for failure in failures]
@@ -58,7 +58,7 @@ def test_an_object_that_nobody_can_read_ends_no_thread() -> None:
 
 
 def test_the_write_that_starts_a_job_puts_all_of_its_templates_back() -> None:
-    """Though the controller keeps a part of them: the job is read anew, and one that somebody else has planned is left to him."""
+    """Though the controller keeps a part of them: the job is read again, and one that somebody else has planned is left to him."""
     whole = with_pins(mpijob("job", workers=1), suspended_with_plan(PlanRecord(stage=Stage.PROPOSED)))
     worker = whole["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     worker["containers"][0]["env"] = [{"name": "A", "value": "b"}]

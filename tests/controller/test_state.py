@@ -43,7 +43,7 @@ NOW = START + timedelta(seconds=60)
 
 
 def reserved(state: ClusterState) -> dict[str, object]:
-    """Return all that decisions read of *state* beside the snapshot."""
+    """Return all that decisions read of *state* besides the snapshot."""
     plans = state.plans(NOW)
     return {
         "plans": plans,

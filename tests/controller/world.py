@@ -163,7 +163,7 @@ class World:
         self._operate()
 
     def write_pod(self, name: str, spec: Object) -> None:
-        """Change the spec of a pod, as others may who write it beside the controller."""
+        """Change the spec of a pod, as others may who write it besides the controller."""
         found = next(item for item in self.latest["pods"].values() if item["metadata"]["name"] == name)
         self._put("pods", {**found, "spec": {**found["spec"], **spec}})
         self._operate()
