@@ -67,7 +67,7 @@ def names() -> list[str]:
 
 
 def resolved(name: str) -> str:
-    """Return *name* so that it stands for the same layout in another folder: the absolute path where it is a file."""
+    """Return *name* as it means the same layout in another folder: the absolute path of a file."""
     return name if not name or name in names() or not Path(name).is_file() else str(Path(name).resolve())
 
 
@@ -116,7 +116,7 @@ def _document(text: str, name: str) -> Object:
 
 
 def _json(text: str) -> object:
-    """Return the document in *text*, None where it is not JSON, which is read a hundred times faster than YAML."""
+    """Return the document in *text*, None where it is not JSON, which is read much faster than YAML."""
     try:
         return json.loads(text)
     # What nests deeper than Python reads is refused as YAML is.
@@ -133,8 +133,8 @@ def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
         value = str(group.get(key, 0))
         if not (value.isascii() and value.isdecimal() and len(value) <= _DIGITS and int(value) <= most):
             raise DocumentError(
-                f"the layout {layout} has {key}: {value[:MOST_SHOWN]!r} in {group['name']}, which is no whole number "
-                f"up to {most}"
+                f"the layout {layout} has {key}: {value[:MOST_SHOWN]!r} in {group['name']}, "
+                f"which is no whole number up to {most}"
             )
     if unknown := sorted(set(group.get("publish", ())) - _SOURCES):
         raise DocumentError(
@@ -154,7 +154,7 @@ def _hardware(group: Mapping[str, Any], layout: str) -> Hardware | None:
 
 
 def _matrix(path: str, layout: str) -> str:
-    # The matrices that come with the tool take precedence, then those beside the user's layout.
+    # The matrices that come with the tool take precedence, then those next to the user's layout.
     shipped = _DATA / "matrices" / path
     if shipped.is_file():
         return shipped.read_text("utf-8")
@@ -197,7 +197,6 @@ def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: st
 
 
 def _busy_pod(node: str) -> str:
-    """Return the name of the other team's pod on *node*."""
     return f"training-{node.replace('.', '-')}"
 
 

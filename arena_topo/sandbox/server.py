@@ -26,12 +26,11 @@ from arena_topo.sandbox.api import crds
 from arena_topo.sandbox.api.container_logs import ContainerLogs
 from arena_topo.sandbox.api.kinds import Kind, Registry
 from arena_topo.sandbox.api.objects import Api, timestamp
-from arena_topo.sandbox.api.requests import ADMIN, READER, User
+from arena_topo.sandbox.api.requests import ADMIN, READER, StatusError, User
 from arena_topo.sandbox.api.schema import builtin_kinds, initial_crds
 from arena_topo.sandbox.api.server import Server
-from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.api.store import Change, Store
-from arena_topo.sandbox.lifecycle import Home
+from arena_topo.sandbox.lifecycle import CONTEXT, Home
 from arena_topo.sandbox.sim import daemon_sets, garbage, jobs, jobsets, kubelets, mpi, training_operator
 from arena_topo.sandbox.sim.kubelets import Kubelet
 from arena_topo.sandbox.sim.loops import Clock, Loop
@@ -39,11 +38,51 @@ from arena_topo.sandbox.sim.objects import NODES, PODS
 from arena_topo.sandbox.sim.programs import program_of
 from arena_topo.sandbox.sim.scheduler import Scheduler
 
-# The simulated cluster: store, API, controllers, and its state on disk.
+_NAMESPACES = ("default", "kube-system", "kube-public", "other-team")
+_SAVE_SECONDS = 2.0
+# A sandbox keeps its certificate, and with it every kubeconfig, for as long as its folder exists.
+_DAYS = 3650
+_USAGES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
 
-NAMESPACES = ("default", "kube-system", "kube-public", "other-team")
-SAVE_SECONDS = 2.0
-_POD_GROUPS = frozenset({("scheduling.x-k8s.io", "podgroups"), ("scheduling.sigs.k8s.io", "podgroups")})
+
+async def serve(home: Home, ended: asyncio.Event) -> None:
+    """Serve the sandbox of a folder until *ended* is set; its kubeconfigs are written once it answers."""
+    settings = json.loads(home.settings.read_text("utf-8"))
+    _ensure_identity(home)
+    cluster = Cluster(_users(home), Clock(float(settings["speed"])), ended.set)
+    if home.state.exists():
+        cluster.restore(json.loads(home.state.read_text("utf-8")))
+    else:
+        cluster.create(layouts.load(settings["layout"], timestamp()))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(home.certificate, home.key)
+    # A watch lasts as long as its client: the end of the server does not wait for it.
+    application = cluster.server.application()
+    runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", int(settings["port"]), ssl_context=context)
+    simulation = asyncio.create_task(cluster.run(home.state))
+    await site.start()
+    # A port of 0 in the settings lets the kernel choose one: only the running server knows which.
+    _write_kubeconfigs(home, int(runner.addresses[0][1]))
+    waiting = asyncio.create_task(ended.wait())
+    # A simulation that ends by itself has failed: its error is raised below.
+    await asyncio.wait({waiting, simulation}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    await site.stop()
+    connections = [handler.transport for handler in runner.server.connections] if runner.server else []
+    await runner.cleanup()
+    # To close a TLS connection is to wait for its client's answer, which an idle client gives too late or
+    # never: what is left is cut off, and sockets close in the next turn of the loop, which may be its last.
+    for transport in filter(None, connections):
+        transport.abort()
+    await asyncio.sleep(0)
+    simulation.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await simulation
 
 
 class Cluster:
@@ -68,21 +107,21 @@ class Cluster:
         Raises ``DocumentError`` for a layout that is not valid.
         """
         self.layout = layout.name
-        for name in NAMESPACES:
+        for name in _NAMESPACES:
             self._create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for crd in initial_crds():
             self._create(crd)
         for obj in layout.objects:
             name = obj["metadata"]["name"]
             # An imported cluster brings its own list of namespaces, which the usual ones may be on.
-            if obj["kind"] == "Namespace" and name in NAMESPACES:
+            if obj["kind"] == "Namespace" and name in _NAMESPACES:
                 continue
             try:
                 self._create(obj)
             except StatusError as error:
                 text = f"the layout {layout.name}: {obj['kind']} {name}: {error.message}"
                 raise DocumentError(text) from error
-        # Whoever asks first must see every node Ready and no changes from before the sandbox served.
+        # The first client must see every node Ready and no changes from before the sandbox served.
         kubelets.report(self.api)
         self.store.compact()
 
@@ -120,8 +159,8 @@ class Cluster:
             Loop(self.store, jobsets.WATCHED, partial(jobsets.step, api)),
             Loop(self.store, {jobs.JOBS, PODS}, partial(jobs.step, api)),
             Loop(self.store, {daemon_sets.DAEMON_SETS, NODES, PODS}, partial(daemon_sets.step, api)),
-            Loop(self.store, {NODES, PODS}, partial(kubelets.step, api)),
-            Loop(self.store, {PODS, NODES, *_POD_GROUPS}, Scheduler(api).step),
+            Loop(self.store, {NODES, PODS}, partial(kubelets.allocate, api)),
+            Loop(self.store, {PODS, NODES}, Scheduler(api).step),
             # Anything can own anything, of kinds that are defined later, too.
             Loop(self.store, None, partial(garbage.collect, api)),
         )
@@ -131,7 +170,7 @@ class Cluster:
         tasks = [asyncio.create_task(loop.run()) for loop in loops]
         try:
             while True:
-                await asyncio.sleep(SAVE_SECONDS)
+                await asyncio.sleep(_SAVE_SECONDS)
                 if self._saved_version != self.store.version:
                     self.save(path)
         finally:
@@ -194,26 +233,8 @@ class Cluster:
 
 # Who the sandbox is and who may use it: certificate, tokens, kubeconfigs.
 
-CONTEXT = "arena-topo-sandbox"
-_DAYS = (
-    3650  # a sandbox keeps its certificate, and with it every kubeconfig, for as long as its folder exists
-)
-_USAGES = (
-    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
-    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
-)
 
-
-def _write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read; it appears whole, since others wait for it."""
-    temporary = path.with_name(f"{path.name}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    temporary.replace(path)
-
-
-def ensure_identity(home: Home) -> None:
+def _ensure_identity(home: Home) -> None:
     """Create certificate, key and tokens where they are missing."""
     if not home.certificate.exists() or not home.key.exists():
         _create_certificate(home)
@@ -248,18 +269,17 @@ def _create_certificate(home: Home) -> None:
     home.certificate.write_bytes(certificate.public_bytes(encoding))
 
 
-def users(home: Home) -> dict[str, User]:
-    """Return the users by their tokens."""
+def _users(home: Home) -> dict[str, User]:
     tokens = json.loads(home.tokens.read_text("utf-8"))
     return {tokens["admin"]: ADMIN, tokens["reader"]: READER}
 
 
-def write_kubeconfigs(home: Home, port: int) -> None:
+def _write_kubeconfigs(home: Home, port: int) -> None:
     """Write the reader's and then the administrator's kubeconfig; the user's own is never touched."""
     tokens = json.loads(home.tokens.read_text("utf-8"))
     authority = base64.b64encode(home.certificate.read_bytes()).decode()
     cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": authority}
-    # Whoever starts a sandbox waits for the administrator's, so it comes last.
+    # `sandbox start` waits for the administrator's, so it comes last.
     for path, role in ((home.reader_kubeconfig, "reader"), (home.kubeconfig, "admin")):
         user = f"{CONTEXT}-{role}"
         context = {"cluster": CONTEXT, "user": user, "namespace": "default"}
@@ -274,31 +294,10 @@ def write_kubeconfigs(home: Home, port: int) -> None:
         _write_private(path, json.dumps(content, indent=2).encode() + b"\n")
 
 
-async def serve(home: Home, ended: asyncio.Event) -> None:
-    """Serve the sandbox of a folder until *ended* is set; its kubeconfigs are written once it answers."""
-    settings = json.loads(home.settings.read_text("utf-8"))
-    ensure_identity(home)
-    cluster = Cluster(users(home), Clock(float(settings["speed"])), ended.set)
-    if home.state.exists():
-        cluster.restore(json.loads(home.state.read_text("utf-8")))
-    else:
-        cluster.create(layouts.load(settings["layout"], timestamp()))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(home.certificate, home.key)
-    # A watch lasts as long as its client: the end of the server does not wait for it.
-    application = cluster.server.application()
-    runner = web.AppRunner(application, handler_cancellation=True, access_log=None, shutdown_timeout=0.5)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", int(settings["port"]), ssl_context=context)
-    simulation = asyncio.create_task(cluster.run(home.state))
-    await site.start()
-    # A port of 0 in the settings lets the kernel choose one: only the running server knows which.
-    write_kubeconfigs(home, int(runner.addresses[0][1]))
-    waiting = asyncio.create_task(ended.wait())
-    # A simulation that ends by itself has failed: its error is raised below.
-    await asyncio.wait({waiting, simulation}, return_when=asyncio.FIRST_COMPLETED)
-    waiting.cancel()
-    await runner.cleanup()
-    simulation.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await simulation
+def _write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read; it appears whole, since others wait for it."""
+    temporary = path.with_name(f"{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+    temporary.replace(path)

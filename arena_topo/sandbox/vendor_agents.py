@@ -16,13 +16,13 @@ from arena_topo.model.objects import Object
 # Annotation and label keys that only the sandbox knows.
 
 LOST = "sandbox.arena-topo.dev/lost"
-"""Annotation that makes a node lost: its kubelet falls silent and its pods are evicted."""
-SILENT = "silent"
-"""Value of that annotation with which the pods stay, as they do in the first minutes."""
+"""Annotation of a node whose kubelet has stopped reporting; its pods stay, as at first."""
 TIER_PREFIX = "sandbox.arena-topo.dev/"
 """Prefix of the labels that stand for a tier whose own label key a snapshot does not have."""
+RUNS = "sandbox.arena-topo.dev/runs"
+"""Annotation of a pod: what its first container runs, in place of its own command: ``sleep 60; exit 3``."""
 AS_PUBLISHED = "sandbox.arena-topo.dev/as-published"
-"""Annotation of pods that a layout brings: they hold the GPUs that the layout publishes, if it publishes any."""
+"""Annotation of a layout's pods: they hold the GPUs that the layout publishes, if any."""
 
 _FAMILIES = {
     "V100": ("volta", "7", "0"),
@@ -58,7 +58,7 @@ class Machine:
         return len(self.hardware.gpus)
 
     def uuids(self) -> list[str]:
-        """Return its GPUs' UUIDs: their own, or ones derived from the machine's name, which are always the same."""
+        """Return its GPUs' UUIDs: their own, or ones derived from the machine's name."""
         return [
             gpu.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{self.name}/{index}')}"
             for index, gpu in enumerate(self.hardware.gpus)
@@ -86,7 +86,7 @@ class Machine:
 
 
 def topology_config_map(machine: Machine, measured: Sequence[Sequence[float]] = ()) -> Object:
-    """Return ACK's ConfigMap of a machine's links; *measured* are the figures of a p2p test, GB/s both ways."""
+    """Return ACK's ConfigMap of a machine's links; *measured* by a p2p test, in GB/s both ways."""
     size = range(machine.size)
     words = [["X" if a == b else machine.link(a, b).label for b in size] for a in size]
     rates = [[0.0 if a == b else _rate(machine.link(a, b)) for b in size] for a in size]
@@ -110,7 +110,7 @@ def _rate(link: Link) -> float:
 
 
 def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, str]:
-    """Return HAMi's register and link scores of a machine whose GPUs are shared out in *shares* parts each."""
+    """Return HAMi's register and link scores of a machine whose GPUs have *shares* parts each."""
     uuids, size = machine.uuids(), range(machine.size)
     register = [
         {
@@ -138,7 +138,7 @@ def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, s
 
 
 def link_score(link: Link) -> int:
-    """Return how good a link is, by the sum of scores with which HAMi and NVIDIA's allocator compare sets of GPUs."""
+    """Return the score of a link, by whose sum HAMi and NVIDIA's allocator compare sets of GPUs."""
     if link.kind.is_direct:
         return _NVLINK_SCORE * max(link.count, 1)
     return _PCIE_SCORES.get(link.kind, 0)

@@ -52,12 +52,14 @@ CRDS = (
 )
 KEPT = frozenset(
     {"$ref", "type", "format", "items", "properties", "additionalProperties", "required", "enum"}
+    | {"x-kubernetes-list-map-keys", "x-kubernetes-list-type", "x-kubernetes-map-type"}
+    | {"x-kubernetes-int-or-string", "x-kubernetes-preserve-unknown-fields"}
 )
 _PREFIX = "#/components/schemas/"
 
 
 def distill(schema: Any) -> Any:
-    """Return a schema with the keywords the sandbox reads; ``allOf`` of one reference becomes the reference."""
+    """Return a schema with the keywords the sandbox reads; ``allOf`` of one becomes the reference."""
     kept: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":
@@ -68,7 +70,7 @@ def distill(schema: Any) -> Any:
             kept["$ref"] = value[0]["$ref"].removeprefix(_PREFIX)
         elif key == "$ref":
             kept[key] = value.removeprefix(_PREFIX)
-        elif key in KEPT or key.startswith("x-kubernetes-"):
+        elif key in KEPT:
             kept[key] = value
     return kept
 

@@ -1,4 +1,4 @@
-"""Sandboxes served by a thread of the test's own process: they start in a tenth of a second and die with it."""
+"""Sandboxes served by a thread of the test's own process: they start fast and die with it."""
 
 import asyncio
 import json

@@ -17,7 +17,7 @@ def test_the_commands_of_a_first_try(tmp_path: Path) -> None:
         )
         return done.stdout
 
-    started = tool("start", "--layout", "stock", "--speed", "20")
+    started = tool("start", "--layout", "hami", "--speed", "20")
     try:
         shown = tool("run", "--", str(Path(sys.executable).parent / "kubectl"), "get", "nodes", "-o", "name")
         status = tool("status")
@@ -25,7 +25,7 @@ def test_the_commands_of_a_first_try(tmp_path: Path) -> None:
         stopped = tool("stop")
 
     assert f"export KUBECONFIG={tmp_path}/arena-topo/sandbox/kubeconfig" in started
-    assert shown == "node/dgx-a100-1\nnode/dgx-a100-2\nnode/v100-1\n"
-    assert "layout:     stock (3 nodes, 0 pods, speed 20)" in status
+    assert shown == "node/hami-v100-1\nnode/hami-v100-2\n"
+    assert "layout:     hami (2 nodes, 0 pods, speed 20)" in status
     assert stopped == "The sandbox has stopped.\n"
     assert "not running" in tool("status")

@@ -16,7 +16,7 @@ EVERY_USE = pytest.mark.parametrize("use", USES, ids=["start", "stop", "status",
 
 @EVERY_USE
 def test_a_link_is_no_folder(tmp_path: Path, use: Callable[[Home], object]) -> None:
-    """Whoever placed the link chose what is written, signalled and asked."""
+    """The user who placed the link chose what is written, signalled and asked."""
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (tmp_path / "home").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(ArenaTopoError, match="is a symbolic link"):

@@ -22,7 +22,6 @@ _AT = "2026-11-21T08:00:00Z"
         ("mixed", 9, 56),
         ("ack", 2, 16),
         ("hami", 2, 16),
-        ("stock", 3, 24),
     ],
 )
 def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
@@ -36,7 +35,7 @@ def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
 
 @pytest.mark.parametrize("name", layouts.names())
 def test_kubelets_have_reported_before_the_first_request(name: str) -> None:
-    """Whoever asks a sandbox the moment it serves sees every node Ready and with its address."""
+    """A client that asks a sandbox the moment it serves sees every node Ready and with its address."""
     cluster = Cluster({}, Clock(1.0), lambda: None)
     cluster.create(layouts.load(name, _AT))
     statuses = [node["status"] for node in cluster.store.values(("", "nodes"))]
@@ -48,12 +47,14 @@ def test_kubelets_have_reported_before_the_first_request(name: str) -> None:
     assert all(status["addresses"] for status in statuses)
 
 
-def test_stock_publishes_no_links() -> None:
-    """The stock layout has the labels of GPU feature discovery and no annotation."""
-    nodes = layouts.load("stock", _AT).objects
+def test_labels_publish_no_links(tmp_path: Path) -> None:
+    """A node that publishes ``gfd`` only has the labels of GPU feature discovery and no annotation."""
+    path = tmp_path / "own.yaml"
+    path.write_text("nodes: [{name: a, matrix: v100.txt, product: Tesla-V100, publish: [gfd]}]", "utf-8")
+    node = layouts.load(str(path), _AT).objects[0]
 
-    assert [{}, {}, {}] == [node["metadata"]["annotations"] for node in nodes]
-    assert "nvidia.com/gpu.product" in nodes[0]["metadata"]["labels"]
+    assert {} == node["metadata"]["annotations"]
+    assert "Tesla-V100" == node["metadata"]["labels"]["nvidia.com/gpu.product"]
 
 
 def test_the_default_publishes_its_wiring() -> None:
@@ -75,7 +76,7 @@ def test_ack_publishes_a_config_map_per_node() -> None:
 
 
 def test_a_users_layout_may_name_its_own_matrix(tmp_path: Path) -> None:
-    """A matrix beside a user's layout is found."""
+    """A matrix next to a user's layout is found."""
     (tmp_path / "mine.txt").write_text("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n", "utf-8")
     path = tmp_path / "own.yaml"
     path.write_text("nodes: [{name: 'box-{}', count: 3, matrix: mine.txt, product: NVIDIA-A40}]", "utf-8")
@@ -86,7 +87,7 @@ def test_a_users_layout_may_name_its_own_matrix(tmp_path: Path) -> None:
 
 
 def test_a_layout_that_is_too_large_is_not_read(tmp_path: Path) -> None:
-    """Nor a matrix beside it; a file that is nothing but a hole takes no room."""
+    """Neither is a matrix next to it; a file that is one hole takes no space."""
     with (tmp_path / "hole").open("wb") as file:
         file.truncate(2**40)
     (tmp_path / "own.yaml").write_text("nodes: [{name: a, matrix: hole}]", "utf-8")

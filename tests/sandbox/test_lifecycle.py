@@ -1,10 +1,16 @@
 """Starting, stopping, keeping and using a sandbox."""
 
+import gc
 import json
 import os
 import signal
+import socket
+import ssl
+import warnings
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -14,6 +20,7 @@ from arena_topo.sandbox.lifecycle import Home
 from tests.contract.bodies import config_map
 from tests.contract.client import Client
 from tests.contract.cluster import eventually
+from tests.sandbox.served import served
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +58,27 @@ def test_state_is_kept_over_a_restart(new_home: Home) -> None:
     assert stopped
     assert created == kept
     assert before == after
+
+
+def test_a_server_that_ends_leaves_no_connection_open(tmp_path: Path) -> None:
+    """Neither one that is idle nor a watch, whose clients do not close them."""
+    with warnings.catch_warnings(record=True) as caught, ExitStack() as clients:
+        warnings.simplefilter("always")
+        with served(tmp_path / "home", "two-dgx1") as home:
+            config = json.loads(home.kubeconfig.read_text("utf-8"))
+            port = urlsplit(config["clusters"][0]["cluster"]["server"]).port
+            context = ssl.create_default_context(cafile=str(home.certificate))
+            for path in ("/api/v1/nodes", "/api/v1/nodes?watch=true"):
+                raw = clients.enter_context(socket.create_connection(("127.0.0.1", port)))
+                client = clients.enter_context(context.wrap_socket(raw, server_hostname="127.0.0.1"))
+                token = config["users"][0]["user"]["token"]
+                client.sendall(
+                    f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+                )
+                assert client.recv(1)
+        gc.collect()
+
+    assert [] == [text for each in caught if "unclosed transport" in (text := str(each.message))]
 
 
 def test_starting_twice_is_starting_once(home: Home) -> None:
@@ -124,7 +152,7 @@ def test_reset_forgets_everything(new_home: Home) -> None:
 
 
 def test_a_sandbox_that_was_started_where_sigint_is_ignored_stops(new_home: Home) -> None:
-    """A background job of a script ignores SIGINT; its server ends on SIGTERM all the same and leaves no process."""
+    """A background job of a script ignores SIGINT; its server still ends on SIGTERM and leaves no process."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         pid = lifecycle.start(new_home).pid

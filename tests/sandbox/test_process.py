@@ -11,7 +11,6 @@ import pytest
 
 from arena_topo.errors import ArenaTopoError
 from arena_topo.sandbox import lifecycle
-from arena_topo.sandbox import lifecycle as process
 from arena_topo.sandbox.lifecycle import Home
 from tests.sandbox.served import served
 
@@ -53,9 +52,9 @@ def test_a_sandbox_without_a_record_stops_by_its_own_api(home: Home) -> None:
 
 
 def test_a_record_of_another_process_changes_nothing(home: Home, bystander: Bystander) -> None:
-    """A server that answers is stopped by its API; whoever is on record is not touched."""
+    """A server that answers is stopped by its API; the process on record is not touched."""
     lifecycle.start(home)
-    process.record(home, bystander.pid)
+    lifecycle.record(home, bystander.pid)
 
     assert lifecycle.stop(home)
     assert bystander.poll() is None
@@ -63,7 +62,7 @@ def test_a_record_of_another_process_changes_nothing(home: Home, bystander: Byst
 
 def test_a_sandbox_that_has_died_leaves_nobody_to_signal(home: Home, bystander: Bystander) -> None:
     """Without a server that holds the lock, an old record is only an old record."""
-    process.record(home, bystander.pid)
+    lifecycle.record(home, bystander.pid)
 
     assert not lifecycle.stop(home)
     assert bystander.poll() is None
@@ -71,7 +70,7 @@ def test_a_sandbox_that_has_died_leaves_nobody_to_signal(home: Home, bystander: 
 
 def test_only_the_recognised_process_is_signalled(silent: Home, bystander: Bystander) -> None:
     """The process on record started when it says, and still is no server of this folder."""
-    process.record(silent, bystander.pid)
+    lifecycle.record(silent, bystander.pid)
     with pytest.raises(ArenaTopoError, match="its process is not recognised"):
         lifecycle.stop(silent)
 
@@ -120,7 +119,7 @@ def test_a_server_that_does_not_answer_is_signalled(home: Home) -> None:
 
 def test_the_reader_cannot_stop_the_sandbox(tmp_path: Path) -> None:
     """Stopping is for the administrator."""
-    with served(tmp_path / "home", "stock") as running:
+    with served(tmp_path / "home", "two-dgx1") as running:
         reader = Home(running.folder)
         reader.kubeconfig = running.reader_kubeconfig
 

@@ -1,4 +1,4 @@
-"""What simulated benchmarks print is the tool's prediction, near the figures that Arena publishes for four V100."""
+"""What simulated benchmarks print: the tool's prediction, near Arena's figures for four V100."""
 
 import pytest
 

@@ -12,8 +12,15 @@ from arena_topo.sandbox.api import rules
 from arena_topo.sandbox.api import schema as defaults
 from arena_topo.sandbox.api import schema as structural
 from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.requests import DeleteOptions, WriteOptions, number_of
-from arena_topo.sandbox.api.status_errors import Cause, StatusError, bad_request, invalid
+from arena_topo.sandbox.api.requests import (
+    Cause,
+    DeleteOptions,
+    StatusError,
+    WriteOptions,
+    bad_request,
+    invalid,
+    number_of,
+)
 
 # No vowels and no 0, 1 or 3, so that a random suffix spells no word: k8s.io/apimachinery pkg/util/rand.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
@@ -63,8 +70,9 @@ def check_identity(kind: Kind, namespace: str, body: Any) -> Object:
 
 
 def prune(kind: Kind, body: Object, options: WriteOptions) -> Object:
-    """Return *body* without fields that *kind* does not know; raises StatusError where validation is strict."""
-    # kubectl asks for Strict; a client that asks for nothing gets the default, a warning, and the field is dropped.
+    """Return *body* without unknown fields; raises StatusError where validation is strict."""
+    # kubectl asks for Strict; a client that asks for nothing gets the default, a warning, and the field is
+    # dropped.
     pruned, unknown = structural.prune(body, structural.root_schema(kind.schema))
     if unknown and options.validation != "Ignore":
         texts = [f'unknown field "{path}"' for path in sorted(unknown)]
@@ -90,7 +98,7 @@ def decode(kind: Kind, body: Object, options: WriteOptions) -> Object:
 
 
 def check(kind: Kind, obj: Object, causes: Iterable[Cause] = ()) -> None:
-    """Raise StatusError with everything that is wrong with *obj*; *causes* are what its kind has rules about."""
+    """Raise StatusError with all that is wrong with *obj*; *causes* are by the rules of its kind."""
     errors, name = list(rules.metadata_errors(obj["metadata"])), obj["metadata"].get("name", "")
     if not kind.custom:
         errors += causes
@@ -98,7 +106,7 @@ def check(kind: Kind, obj: Object, causes: Iterable[Cause] = ()) -> None:
         errors += structural.schema_errors(obj, structural.root_schema(kind.schema))
     if errors:
         raise invalid(kind, name, errors)
-    # The rules of a custom kind beside its schema are those of a webhook, which is asked last.
+    # The rules of a custom kind besides its schema are those of a webhook, which is asked last.
     if kind.custom and (broken := list(causes)):
         error = invalid(kind, name, broken)
         error.message = f'admission webhook "v{kind.singular}.kb.io" denied the request: {error.message}'

@@ -1,6 +1,7 @@
 """What containers have printed, and requests for it.
 
-Source of the options' meaning: k8s.io/kubernetes pkg/registry/core/pod/strategy.go (LogLocation) and the kubelet.
+Source of the options' meaning: k8s.io/kubernetes pkg/registry/core/pod/strategy.go (LogLocation) and the
+kubelet.
 """
 
 import asyncio
@@ -11,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 from arena_topo.model.objects import Object
 from arena_topo.model.text.durations import parse_instant
 from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.requests import number_of
-from arena_topo.sandbox.api.status_errors import Cause, bad_request, invalid
+from arena_topo.sandbox.api.requests import Cause, bad_request, invalid, number_of
 
 _CENTURY = 100 * 365 * 86400  # seconds
 _OPTIONS = Kind("", "v1", "PodLogOptions", "podlogoptions", "podlogoptions", namespaced=True)
@@ -77,7 +77,7 @@ class ContainerLogs:
 
 
 def container_of(pod: Object, name: str) -> str:
-    """Return the container that a log request means; raises StatusError when it does not exist or is not clear."""
+    """Return the container that a log request means; raises StatusError for none, or several."""
     pod_name, spec = pod["metadata"]["name"], pod["spec"]
     names = [container["name"] for container in spec["containers"]]
     # A name may be that of an init container, but the default is only ever an ordinary one.
@@ -103,7 +103,8 @@ def run_of(pod: Object, container: str, *, previous: bool) -> int:
         return run - 1
     state = status.get("state", {})
     if "running" not in state and "terminated" not in state:
-        # While a container waits for its next start, as in CrashLoopBackOff, its last run is what it has to show.
+        # While a container waits for its next start, as in CrashLoopBackOff, its last run is what it has to
+        # show.
         if status.get("lastState", {}).get("terminated"):
             return run - 1
         reason = state.get("waiting", {}).get("reason", "ContainerCreating")
@@ -112,7 +113,7 @@ def run_of(pod: Object, container: str, *, previous: bool) -> int:
 
 
 def read(log: ContainerLog, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-    """Return the lines that a log request asks for, with ``follow`` until the container ends; raises StatusError."""
+    """Return the lines that a request asks for, with ``follow`` until the end; raises StatusError."""
     follow, stamped = query.get("follow") == "true", query.get("timestamps") == "true"
     return _lines(log, _first_line(log, query), follow=follow, stamped=stamped)
 

@@ -4,13 +4,13 @@ import copy
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Column, Kind, Registry
-from arena_topo.sandbox.api.schema import Schema
+from arena_topo.sandbox.api.schema import PRUNED, Schema
 from arena_topo.sandbox.api.store import Store
 
 CRD_KEY = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
-def kinds_of(crd: Object) -> list[Kind]:
+def _kinds_of(crd: Object) -> list[Kind]:
     """Return the kinds that a CustomResourceDefinition serves."""
     spec = crd["spec"]
     names = spec["names"]
@@ -36,10 +36,10 @@ def kinds_of(crd: Object) -> list[Kind]:
 
 
 def _structural(schema: Schema) -> Schema:
-    """Return *schema* marked so that fields it does not name are unknown: CRDs prune, built-in types do not."""
+    """Return *schema* marked so that fields it does not name are dropped."""
     marked = dict(schema)
     if marked.get("type") == "object":
-        marked["custom"] = True
+        marked[PRUNED] = True
     if "properties" in marked:
         marked["properties"] = {name: _structural(field) for name, field in marked["properties"].items()}
     for keyword in ("items", "additionalProperties"):
@@ -49,19 +49,14 @@ def _structural(schema: Schema) -> Schema:
 
 
 def _column(column: Object) -> Column:
-    return Column(
-        column["name"],
-        column.get("type", "string"),
-        column["jsonPath"],
-        column.get("priority", 0),
-    )
+    return Column(column["name"], column.get("type", "string"), column["jsonPath"], column.get("priority", 0))
 
 
 def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
     """Serve what *crd* defines and say so in its status."""
     group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
     registry.remove(group, plural)
-    for kind in kinds_of(crd):
+    for kind in _kinds_of(crd):
         registry.add(kind)
     names = {"singular": crd["spec"]["names"]["kind"].lower(), **crd["spec"]["names"]}
     names.setdefault("listKind", crd["spec"]["names"]["kind"] + "List")
@@ -70,13 +65,7 @@ def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
     # Objects may still be stored in a version that is the storage version no longer.
     stored = [*earlier, *(name for name in storage if name not in earlier)]
     conditions = [
-        {
-            "type": type_,
-            "status": "True",
-            "reason": reason,
-            "message": message,
-            "lastTransitionTime": now,
-        }
+        {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
         for type_, reason, message in (
             ("NamesAccepted", "NoConflicts", "no conflicts found"),
             ("Established", "InitialNamesAccepted", "the initial names have been accepted"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
 
 ResourceKey = tuple[str, str]
 """Group and plural: objects of all versions of a resource are stored together."""
@@ -24,8 +24,8 @@ class Column:
 class Kind:
     """One version of one resource type.
 
-    ``schema`` is a structural schema (references by name into the server's components), ``custom`` says whether a
-    CRD defines it, ``virtual`` that it is answered and never stored, as access reviews are.
+    ``schema`` is a structural schema (references by name into the server's components), ``custom`` says
+    whether a CRD defines it, ``virtual`` that it is answered and never stored, as access reviews are.
     """
 
     group: str

@@ -1,6 +1,7 @@
 """The verbs of the API server over its store, for requests and controllers alike.
 
-Sources: k8s.io/apiserver pkg/registry/rest (create.go, update.go, delete.go) and registry/generic/registry/store.go.
+Sources: k8s.io/apiserver pkg/registry/rest (create.go, update.go, delete.go) and
+registry/generic/registry/store.go.
 """
 
 import copy
@@ -16,10 +17,11 @@ from arena_topo.model.text.durations import parse_instant
 from arena_topo.sandbox.api import admission, patches, rules
 from arena_topo.sandbox.api import schema as structural
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.requests import DeleteOptions, WriteOptions
-from arena_topo.sandbox.api.status_errors import (
+from arena_topo.sandbox.api.requests import (
     Cause,
+    DeleteOptions,
     StatusError,
+    WriteOptions,
     bad_request,
     conflict,
     details_of,
@@ -30,9 +32,9 @@ from arena_topo.sandbox.api.status_errors import (
 )
 from arena_topo.sandbox.api.store import Store
 
-JSON_PATCH = "application/json-patch+json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+_JSON_PATCH = "application/json-patch+json"
+_MERGE_PATCH = "application/merge-patch+json"
+_STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 FOREGROUND = "foregroundDeletion"
 _DEFAULTS = WriteOptions()
@@ -47,8 +49,8 @@ def timestamp(instant: datetime | None = None) -> str:
 class Api:
     """Create, read, change and delete objects by the API server's rules.
 
-    The functions of ``after_create`` are called with each new object; every method raises StatusError as the server
-    would answer.
+    The functions of ``after_create`` are called with each new object; every method raises StatusError as the
+    server would answer.
     """
 
     def __init__(self, store: Store, registry: Registry) -> None:
@@ -136,14 +138,14 @@ class Api:
         live = self.get(kind, namespace, name)
         # The object may be stored in another version: a patch is for the version of its URL.
         base = live | {"apiVersion": kind.api_version, "kind": kind.kind}
-        if media == JSON_PATCH:
+        if media == _JSON_PATCH:
             changed = _json_patched(base, patch)
-        elif media == MERGE_PATCH:
+        elif media == _MERGE_PATCH:
             changed = patches.merge_patch(base, patch)
-        elif media == STRATEGIC_PATCH and not kind.custom:
+        elif media == _STRATEGIC_PATCH and not kind.custom:
             changed = patches.strategic_patch(base, patch, structural.root_schema(kind.schema))
         else:
-            raise unsupported_media(media, [JSON_PATCH, MERGE_PATCH, APPLY_PATCH])
+            raise unsupported_media(media, [_JSON_PATCH, _MERGE_PATCH, APPLY_PATCH])
         obj = admission.check_identity(kind, live["metadata"].get("namespace", ""), changed)
         return self._replace(kind, live, admission.decode(kind, obj, options), options)
 
@@ -189,7 +191,7 @@ class Api:
             obj["metadata"]["generation"] = live["metadata"].get("generation", 1) + 1
         if options.dry_run:
             return obj
-        # Whoever removes the last finalizer of an object under deletion removes the object; a pod also waits for its
+        # Removing the last finalizer of an object under deletion removes the object; a pod also waits for its
         # kubelet.
         meta = obj["metadata"]
         if "deletionTimestamp" in meta and not meta.get("finalizers") and live["metadata"].get("finalizers"):
@@ -210,7 +212,8 @@ class Api:
     def _delete(self, kind: Kind, live: Object, options: DeleteOptions) -> tuple[Object, bool]:
         meta, grace = live["metadata"], _grace_seconds(kind, live, options)
         finalizers = list(meta.get("finalizers") or [])
-        # A deletion without a policy keeps the finalizers there are; any policy replaces that of an earlier deletion.
+        # A deletion without a policy keeps the finalizers there are; any policy replaces that of an earlier
+        # deletion.
         if options.propagation is not None:
             finalizers = [name for name in finalizers if name != FOREGROUND]
             finalizers += [FOREGROUND] if options.propagation == "Foreground" else []
@@ -224,7 +227,8 @@ class Api:
         if not finalizers and grace == 0:
             return self.store.drop(kind.key, live), True
         pending = meta.get("deletionGracePeriodSeconds")
-        # A second deletion changes something only where it shortens the grace period or asks for other finalizers.
+        # A second deletion changes something only where it shortens the grace period or asks for other
+        # finalizers.
         shortens = pending is not None and grace < pending
         if "deletionTimestamp" in meta and not shortens and finalizers == meta.get("finalizers", []):
             return live, False
@@ -232,7 +236,8 @@ class Api:
         ends = timestamp(datetime.now(UTC) + timedelta(seconds=grace))
         body["metadata"] |= {"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace}
         body["metadata"] |= {"finalizers": finalizers} if finalizers else {}
-        # Controllers treat an object under deletion differently, so its generation goes up, as for a new spec.
+        # Controllers treat an object under deletion differently, so its generation goes up, as for a new
+        # spec.
         if "generation" in meta and "deletionTimestamp" not in meta:
             body["metadata"]["generation"] += 1
         return self.store.put(kind.key, body), False
@@ -265,15 +270,17 @@ def _unmet(kind: Kind, name: str, word: str, required: str, actual: str) -> Stat
     """Return the error for a deletion whose precondition does not hold."""
     happened = "deleted and then recreated" if word == "UID" else "modified"
     text = (
-        f'Operation cannot be fulfilled on {kind.group_kind} "{name}": the {word} in the precondition ({required}) '
-        f"does not match the {word} in record ({actual}). The object might have been {happened}"
+        f'Operation cannot be fulfilled on {kind.group_kind} "{name}": '
+        f"the {word} in the precondition ({required}) does not match the {word} in record ({actual}). "
+        f"The object might have been {happened}"
     )
     return StatusError(409, "Conflict", text, details_of(kind, name) | {"kind": kind.kind})
 
 
 def _written_part(kind: Kind, live: Object, obj: Object, subresource: str) -> Object:
     """Return *live* with what a write to the object, or to its status, may change, from *obj*."""
-    # A write to the status of a built-in object may change labels and annotations, too; one to a custom one may not.
+    # A write to the status of a built-in object may change labels and annotations, too; one to a custom one
+    # may not.
     if subresource == "status":
         meta = {**live["metadata"]}
         for field in ("labels", "annotations") if not kind.custom else ():
@@ -289,7 +296,7 @@ def _written_part(kind: Kind, live: Object, obj: Object, subresource: str) -> Ob
 
 
 def _grace_seconds(kind: Kind, live: Object, options: DeleteOptions) -> int:
-    """Return the seconds a pod is given to end; a pod without a node or at its end, and all else, ends at once."""
+    """Return the seconds that a pod with a node is given to end; everything else ends at once."""
     if kind.key != ("", "pods"):
         return 0
     if not live["spec"].get("nodeName") or live["status"].get("phase") in {"Succeeded", "Failed"}:

@@ -1,7 +1,8 @@
-"""JSON merge patches (RFC 7386), and strategic merge patches by the merge keys of the built-in schemas.
+"""Merge patches (RFC 7386), strategic merge patches of built-in kinds, and server-side apply.
 
-Rules of the latter: the document "Strategic Merge Patch" of the Kubernetes community (sig-api-machinery). The
-directives about order (``$setElementOrder``) and unions (``$retainKeys``) are accepted and ignored.
+Rules of strategic merge patches: the document "Strategic Merge Patch" of the Kubernetes community
+(sig-api-machinery). Of its directives, lists have ``$patch: delete``, by which ``kubectl apply`` takes an
+item away. Those about order and unions are ignored, all others refused.
 """
 
 import copy
@@ -10,23 +11,47 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.model.objects import Object
+from arena_topo.sandbox.api.requests import StatusError, bad_request
 from arena_topo.sandbox.api.schema import Schema, child, resolve
-from arena_topo.sandbox.api.status_errors import StatusError, bad_request
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Return *target* with a merge patch applied: ``null`` removes a field, a list is replaced whole."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+def strategic_patch(target: Object, patch: Any, schema: Schema) -> Any:
+    """Return *target* with a strategic merge patch applied; raises StatusError for unknown directives.
+
+    Lists whose schema has keys are merged item by item. Example: containers are merged by ``name``, so that
+    ``[{"name": "main", "image": "b"}]`` on ``[{"name": "main", "image": "a"}, {"name": "side"}]`` changes one
+    image and keeps the other container; ``[{"name": "side", "$patch": "delete"}]`` removes it.
+    """
+    return _merge(target, patch, schema, strategic=True)
+
 
 # Who owns which field: ``metadata.managedFields`` after every kind of write, and server-side apply.
 #
-# Rules: the Kubernetes documentation on Server-Side Apply. Example: manager ``one`` applies ``{x: 1, y: 1}`` and owns
-# ``.data.x`` and ``.data.y``. When ``two`` applies ``{x: 2}``, ``.data.x`` is a conflict, unless it forces: then ``two``
-# owns ``.data.x``. When ``one`` applies ``{}`` afterwards, ``.data.y`` is removed, because its only owner gave it up, and
-# ``.data.x`` stays.
+# Rules: the Kubernetes documentation on Server-Side Apply. Example: manager ``one`` applies ``{x: 1, y: 1}``
+# and owns ``.data.x`` and ``.data.y``. When ``two`` applies ``{x: 2}``, ``.data.x`` is a conflict, unless it
+# forces: then ``two`` owns ``.data.x``. When ``one`` applies ``{}`` afterwards, ``.data.y`` is removed,
+# because its only owner gave it up, and ``.data.x`` stays.
 #
-# Sets of fields are written as FieldsV1 (sigs.k8s.io/structured-merge-diff: ``f:`` field, ``k:`` list item by its keys,
-# ``v:`` member of a set, ``.`` the item itself). Example: of ``{"containers": [{"name": "main", "image": "a"}]}`` the set
-# holds ``f:containers/k:{"name":"main"}`` with ``.``, ``f:name`` and ``f:image`` below it, as three paths; FieldsV1 is the
-# tree of these paths.
+# Sets of fields are written as FieldsV1 (sigs.k8s.io/structured-merge-diff: ``f:`` field, ``k:`` list item by
+# its keys, ``v:`` member of a set, ``.`` the item itself). Example: of ``{"containers": [{"name": "main",
+# "image": "a"}]}`` the set holds ``f:containers/k:{"name":"main"}`` with ``.``, ``f:name`` and ``f:image``
+# below it, as three paths; FieldsV1 is the tree of these paths.
 
-Path = tuple[str, ...]
-FieldSet = dict[Path, Any]
+_Path = tuple[str, ...]
+_FieldSet = dict[_Path, Any]
 """Paths with the values they have; a path that ends in a list item carries None."""
 
 _IDENTITY = (
@@ -68,16 +93,16 @@ def _item_key(item: Any, schema: Schema) -> str:
     return "k:" + json.dumps(values, separators=(",", ":"), sort_keys=True)
 
 
-def _fields_of(obj: Any, schema: Schema) -> FieldSet:
+def _fields_of(obj: Any, schema: Schema) -> _FieldSet:
     """Return the leaves of *obj* and their values, without those that nobody owns."""
-    fields: FieldSet = {}
+    fields: _FieldSet = {}
     _collect(obj, schema, (), fields)
     return {
         path: value for path, value in fields.items() if path[:2] not in _UNOWNED and path not in _UNOWNED
     }
 
 
-def _collect(value: Any, schema: Schema, path: Path, fields: FieldSet) -> None:
+def _collect(value: Any, schema: Schema, path: _Path, fields: _FieldSet) -> None:
     # An empty map or list is a leaf of its own: it has no fields below it that could be owned.
     if isinstance(value, dict) and value and not _is_atomic(schema):
         for name, field in value.items():
@@ -95,8 +120,7 @@ def _collect(value: Any, schema: Schema, path: Path, fields: FieldSet) -> None:
         fields[path] = value
 
 
-def _encode(paths: "set[Path] | FieldSet") -> dict[str, Any]:
-    """Return FieldsV1 of *paths*."""
+def _encode(paths: "set[_Path] | _FieldSet") -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for path in sorted(paths):
         node = tree
@@ -105,14 +129,13 @@ def _encode(paths: "set[Path] | FieldSet") -> dict[str, Any]:
     return tree
 
 
-def _decode(fields: dict[str, Any], path: Path = ()) -> set[Path]:
-    """Return the paths of FieldsV1."""
+def _decode(fields: dict[str, Any], path: _Path = ()) -> set[_Path]:
     if not fields:
         return {path} if path else set()
-    return set[Path]().union(*(_decode(below, (*path, part)) for part, below in fields.items()))
+    return set[_Path]().union(*(_decode(below, (*path, part)) for part, below in fields.items()))
 
 
-def _readable(path: Path) -> str:
+def _readable(path: _Path) -> str:
     """Return a path as conflict messages write it, for example ``.spec.containers[name="main"].image``."""
     text = ""
     for part in path:
@@ -143,7 +166,7 @@ class Writer:
         own = (self.manager, self.operation, self.subresource)
         return own == (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
 
-    def entry(self, paths: "set[Path] | FieldSet") -> Object:
+    def entry(self, paths: "set[_Path] | _FieldSet") -> Object:
         """Return the managedFields entry of this writer for *paths*."""
         body: Object = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
         body |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": _encode(paths)}
@@ -151,7 +174,7 @@ class Writer:
 
 
 def after_update(before: Object | None, after: Object, schema: Schema, writer: Writer) -> list[Object]:
-    """Return the managedFields of *after*: the writer owns what it changed, the others what is left of theirs."""
+    """Return the managedFields of *after*: the writer owns what it changed, others what is left."""
     old = _fields_of(before, schema) if before else {}
     new = _fields_of(after, schema)
     changed = {path for path, value in new.items() if path not in old or old[path] != value}
@@ -168,7 +191,7 @@ def after_update(before: Object | None, after: Object, schema: Schema, writer: W
     return entries + ([writer.entry(own)] if changed else own_entries if own else [])
 
 
-def _without(entry: Object, paths: set[Path]) -> list[Object]:
+def _without(entry: Object, paths: set[_Path]) -> list[Object]:
     """Return an entry that no longer owns *paths*, or nothing if it owned nothing else."""
     owned = _decode(entry.get("fieldsV1", {}))
     if not owned & paths:
@@ -191,10 +214,11 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     contested = {path for path, value in applied.items() if path in current and current[path] != value}
     if not force:
         _check_conflicts(others, contested)
-    former = set[Path]().union(*(_decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
-    shared = set[Path]().union(*(_decode(entry.get("fieldsV1", {})) for entry in others))
+    former = set[_Path]().union(*(_decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
+    shared = set[_Path]().union(*(_decode(entry.get("fieldsV1", {})) for entry in others))
     merged: Object = _merge(live, config, schema)
-    # What the manager applied before and does not apply now goes, the innermost first, unless others own it, too.
+    # What the manager applied before and does not apply now goes, the innermost first, unless others own it,
+    # too.
     for path in sorted(former - applied.keys() - shared, key=len, reverse=True):
         _remove(merged, path, schema)
     own = writer.entry(applied)
@@ -207,7 +231,7 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     return merged
 
 
-def _check_conflicts(others: list[Object], contested: set[Path]) -> None:
+def _check_conflicts(others: list[Object], contested: set[_Path]) -> None:
     """Raise StatusError where other managers own contested fields."""
     causes = []
     for entry in others:
@@ -219,30 +243,49 @@ def _check_conflicts(others: list[Object], contested: set[Path]) -> None:
         ]
     if not causes:
         return
-    text = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
-    if len(causes) > 1:
-        lines = [f"{c['message'].removeprefix('conflict with ')}:\n- {c['field']}" for c in causes]
-        text = f"Apply failed with {len(causes)} conflicts: conflicts with " + "\n".join(lines)
-    raise StatusError(409, "Conflict", text, {"causes": causes})
+    count = f"{len(causes)} conflict" + ("s" if len(causes) > 1 else "")
+    texts = ", ".join(f"{cause['message']}: {cause['field']}" for cause in causes)
+    raise StatusError(409, "Conflict", f"Apply failed with {count}: {texts}", {"causes": causes})
 
 
-def _merge(live: Any, config: Any, schema: Schema) -> Any:
-    if isinstance(config, dict) and isinstance(live, dict) and not _is_atomic(schema):
+def _merge(live: Any, config: Any, schema: Schema, *, strategic: bool = False) -> Any:
+    """Return *live* with *config* merged in: an apply configuration, or a *strategic* merge patch.
+
+    In a patch ``null`` removes a field, and maps are merged that an apply configuration replaces as one
+    value.
+    """
+    if isinstance(config, dict) and isinstance(live, dict) and (strategic or not _is_atomic(schema)):
         merged = dict(live)
         for name, value in config.items():
-            merged[name] = _merge(live.get(name), value, child(schema, name) or {}) if name in live else value
+            if strategic and name.startswith("$"):
+                _check_directive(name, value)
+            elif strategic and value is None:
+                merged.pop(name, None)
+            elif name in live:
+                merged[name] = _merge(live[name], value, child(schema, name) or {}, strategic=strategic)
+            else:
+                merged[name] = value
         return copy.deepcopy(merged)
     if isinstance(config, list) and isinstance(live, list) and schema and not _is_atomic(schema):
         items = resolve(schema.get("items"))
         by_key = {_item_key(item, schema): item for item in live}
         for item in config:
             key = _item_key(item, schema)
-            by_key[key] = _merge(by_key[key], item, items) if key in by_key else item
+            if strategic and isinstance(item, dict) and item.get("$patch") == "delete":
+                by_key.pop(key, None)
+            else:
+                by_key[key] = _merge(by_key[key], item, items, strategic=strategic) if key in by_key else item
         return copy.deepcopy(list(by_key.values()))
     return copy.deepcopy(config)
 
 
-def _remove(value: Any, path: Path, schema: Schema) -> None:
+def _check_directive(name: str, value: Any) -> None:
+    # Order and unions change nothing that this API server compares.
+    if not name.startswith(("$setElementOrder/", "$retainKeys")):
+        raise bad_request(f"the sandbox does not know the directive {name}: {json.dumps(value)} here")
+
+
+def _remove(value: Any, path: _Path, schema: Schema) -> None:
     """Take the field at *path* out of *value* in place."""
     part, rest = path[0], path[1:]
     if isinstance(value, dict) and part.startswith("f:"):
@@ -264,76 +307,3 @@ def _remove(value: Any, path: Path, schema: Schema) -> None:
             del value[index]
         else:
             _remove(value[index], rest, resolve(schema.get("items")))
-
-
-_DELETE = "$deleteFromPrimitiveList/"
-
-
-def merge_patch(target: Any, patch: Any) -> Any:
-    """Return *target* with a merge patch applied: ``null`` removes a field, a list is replaced whole."""
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = merge_patch(merged.get(name), value)
-    return merged
-
-
-def strategic_patch(target: Any, patch: Any, schema: Schema) -> Any:
-    """Return *target* with a strategic merge patch applied.
-
-    Lists whose schema has a merge key are merged item by item. Example: containers are merged by ``name``, so that
-    ``[{"name": "main", "image": "b"}]`` on ``[{"name": "main", "image": "a"}, {"name": "side"}]`` changes one image
-    and keeps the other container; ``[{"name": "side", "$patch": "delete"}]`` removes it.
-    """
-    if not isinstance(patch, dict):
-        return copy.deepcopy(patch)
-    # The directive asks for the opposite of a merge: what is there goes, but for what the patch has.
-    if patch.get("$patch") == "replace":
-        return {name: value for name, value in patch.items() if name != "$patch"}
-    merged = dict(target) if isinstance(target, dict) else {}
-    for name, value in patch.items():
-        if name.startswith(_DELETE):
-            field = name.removeprefix(_DELETE)
-            merged[field] = [item for item in merged.get(field) or [] if item not in value]
-        # Order and unions change nothing that this API server compares.
-        elif name.startswith("$"):
-            continue
-        elif value is None:
-            merged.pop(name, None)
-        else:
-            merged[name] = _merge_field(merged.get(name), value, child(schema, name) or {})
-    return merged
-
-
-def _merge_field(current: Any, value: Any, schema: Schema) -> Any:
-    if isinstance(value, dict):
-        return {} if value.get("$patch") == "delete" else strategic_patch(current, value, schema)
-    if not isinstance(value, list) or "merge" not in schema.get("x-kubernetes-patch-strategy", ""):
-        return copy.deepcopy(value)
-    items, key = resolve(schema.get("items")), schema.get("x-kubernetes-patch-merge-key")
-    present = list(current or [])
-    # A list of texts that is merged, such as finalizers, is a set.
-    if key is None:
-        return present + [item for item in value if item not in present]
-    return _merge_list(present, value, key, items)
-
-
-def _merge_list(current: list[Any], patches: list[Any], key: str, items: Schema) -> list[Any]:
-    # In a list the directive is an item of its own, which stands for the whole list.
-    if any(patch.get("$patch") == "replace" for patch in patches):
-        return [patch for patch in patches if patch.get("$patch") != "replace"]
-    for patch in patches:
-        if key not in patch:
-            raise bad_request(f"map: {patch} does not contain declared merge key: {key}")
-        index = next((i for i, item in enumerate(current) if item.get(key) == patch[key]), None)
-        if patch.get("$patch") == "delete":
-            current = [item for item in current if item.get(key) != patch[key]]
-        elif index is None:
-            current.append(strategic_patch({}, patch, items))
-        else:
-            current[index] = strategic_patch(current[index], patch, items)
-    return current

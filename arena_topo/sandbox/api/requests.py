@@ -1,19 +1,17 @@
-"""What a request asks for: the object or list that its URL names, the verb, its options, and who asks.
+"""What a request asks for, and who asks: the object or list of its URL, verb, options; and refusals.
 
 Source: k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
 """
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from typing import Any, Literal
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.status_errors import (
-    bad_request,
-    forbidden,
-    no_such_resource,
-)
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
@@ -27,7 +25,7 @@ class User:
     may_write: bool = True
 
     def may(self, verb: str, group: str, plural: str) -> bool:
-        """Whether this user may do *verb* to a resource; a reader sees all but secrets, as the role ``view``."""
+        """Whether this user may do *verb* to a resource; a reader sees all but secrets."""
         if self.may_write:
             return True
         # Everyone may ask what they are allowed to do; such a question is a POST.
@@ -75,8 +73,9 @@ class Target:
 def target_of(registry: Registry, parts: list[str]) -> Target:
     """Return what the parts of a path name; raises StatusError where nothing is served.
 
-    ``/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs/vgg/status`` is the status of MPIJob ``vgg`` in ``ml``, and
-    ``/api/v1/namespaces/ml`` the Namespace ``ml``: only a path that goes on below a namespace is inside of it.
+    ``/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs/vgg/status`` is the status of MPIJob ``vgg`` in ``ml``,
+    and ``/api/v1/namespaces/ml`` the Namespace ``ml``: only a path that continues below a namespace is inside
+    it.
     """
     group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
     namespace = ""
@@ -119,7 +118,8 @@ class ApiRequest:
     @property
     def wants_table(self) -> bool:
         """Whether the client wants a Table, as ``kubectl get`` does."""
-        # kubectl's header lists several forms, such as "application/json;as=Table;v=v1;g=meta.k8s.io,application/json".
+        # kubectl's header lists several forms, such as
+        # "application/json;as=Table;v=v1;g=meta.k8s.io,application/json".
         return "as=Table" in self.accept
 
     def check_access(self) -> None:
@@ -152,7 +152,7 @@ class ApiRequest:
 
 
 def number_of(query: Mapping[str, str], name: str) -> int | None:
-    """Return a number of a query, None where it is not given; raises StatusError where it is none, as Go does."""
+    """Return a number of a query, None where it is not given; raises StatusError where it is none."""
     if name not in query:
         return None
     text = query[name]
@@ -162,3 +162,97 @@ def number_of(query: Mapping[str, str], name: str) -> int | None:
     if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
         raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
+
+
+# Refusals, worded as k8s.io/apimachinery/pkg/api/errors words them.
+
+_STALE = "the object has been modified; please apply your changes to the latest version and try again"
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One invalid field: its path, the machine-readable reason and the text."""
+
+    field: str
+    reason: str
+    message: str
+
+
+def bad_value(path: str, value: Any, why: str) -> Cause:
+    """Return the cause for a field whose value breaks a rule."""
+    return Cause(path, "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {why}")
+
+
+def missing_value(path: str, why: str = "") -> Cause:
+    """Return the cause for a field that must be set."""
+    return Cause(path, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
+
+
+@dataclass(eq=False)
+class StatusError(Exception):
+    """A failure that the client receives as a Status object."""
+
+    code: int
+    reason: str
+    message: str
+    details: Object = field(default_factory=dict)
+
+    def status(self) -> Object:
+        """Return the Status object."""
+        body: Object = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"}
+        body |= {"message": self.message, "reason": self.reason}
+        return body | ({"details": self.details} if self.details else {}) | {"code": self.code}
+
+
+def details_of(kind: Kind, name: str) -> Object:
+    """Return the details of an error about an object."""
+    return {"name": name} | ({"group": kind.group} if kind.group else {}) | {"kind": kind.plural}
+
+
+def not_found(kind: Kind, name: str) -> StatusError:
+    """Return the error for a name that no object has."""
+    text = f'{kind.resource} "{name}" not found'
+    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", text, details_of(kind, name))
+
+
+def no_such_resource() -> StatusError:
+    """Return the error for a path that names no served resource type."""
+    return StatusError(HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource")
+
+
+def conflict(kind: Kind, name: str, why: str = _STALE) -> StatusError:
+    """Return the error for a write to an object that is not as the writer assumes, such as newer."""
+    text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
+    return StatusError(HTTPStatus.CONFLICT, "Conflict", text, details_of(kind, name))
+
+
+def bad_request(message: str) -> StatusError:
+    """Return the error for a request that cannot be understood."""
+    return StatusError(HTTPStatus.BAD_REQUEST, "BadRequest", message)
+
+
+def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> StatusError:
+    """Return the error for an object that breaks rules; each cause names a field."""
+    causes = list(causes)
+    texts = [f"{cause.field}: {cause.message}" for cause in causes]
+    # Go's aggregate of errors puts several in brackets and leaves one as it is.
+    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    details = details_of(kind, name) | {"kind": kind.kind}
+    details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]
+    message = f'{kind.group_kind} "{name}" is invalid: {text}'
+    return StatusError(HTTPStatus.UNPROCESSABLE_ENTITY, "Invalid", message, details)
+
+
+def forbidden(kind: Kind, name: str, why: str) -> StatusError:
+    """Return the error for what the user or an admission rule does not allow."""
+    subject = f'{kind.resource} "{name}"' if name else kind.resource
+    text = f"{subject} is forbidden: {why}"
+    return StatusError(HTTPStatus.FORBIDDEN, "Forbidden", text, details_of(kind, name))
+
+
+def unsupported_media(media: str, accepted: Iterable[str]) -> StatusError:
+    """Return the error for a body of an unknown media type."""
+    text = "the body of the request was in an unknown format - accepted media types include: "
+    details = {"name": media} if media else {}
+    code = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    return StatusError(code, "UnsupportedMediaType", text + ", ".join(accepted), details)

@@ -10,21 +10,75 @@ from datetime import datetime
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.status_errors import Cause, bad_value, missing_value
+from arena_topo.sandbox.api.requests import Cause, bad_value, missing_value
 
-# What pods, and the pod templates of other kinds, must satisfy, and what may change of a pod.
+
+def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
+    """Yield why an object cannot be created."""
+    if kind.resource == "pods":
+        yield from _spec_errors(obj.get("spec", {}), "spec")
+    elif kind.resource == "daemonsets.apps":
+        template = obj.get("spec", {}).get("template", {})
+        yield from _spec_errors(template.get("spec", {}), "spec.template.spec")
+        chosen = obj.get("spec", {}).get("selector", {}).get("matchLabels", {})
+        yield from _selection_errors(chosen, template)
+    elif kind.resource in _ALWAYS:
+        yield from _ALWAYS[kind.resource](obj)
+
+
+def update_errors(kind: Kind, before: Object, after: Object) -> Iterator[Cause]:
+    """Yield the changes that are not allowed, and what is wrong with the changed object."""
+    if kind.resource in _ALWAYS:
+        yield from _ALWAYS[kind.resource](after)
+    if kind.resource in _CHANGES:
+        yield from _CHANGES[kind.resource](before, after)
+
+
+def metadata_errors(meta: Object) -> Iterator[Cause]:
+    """Yield what is wrong with a name or with labels."""
+    name = meta.get("name", "")
+    if not name:
+        yield missing_value("metadata.name", "name or generateName is required")
+    elif len(name) > _MAX_NAME:
+        yield bad_value("metadata.name", name, f"must be no more than {_MAX_NAME} bytes")
+    elif not _SUBDOMAIN.fullmatch(name):
+        yield bad_value("metadata.name", name, _SUBDOMAIN_TEXT)
+    for value in (meta.get("labels") or {}).values():
+        if len(value) > _MAX_LABEL:
+            yield bad_value("metadata.labels", value, f"must be no more than {_MAX_LABEL} bytes")
+        elif not _LABEL_VALUE.fullmatch(value):
+            yield bad_value("metadata.labels", value, _LABEL_TEXT)
+
+
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
+_SUBDOMAIN_TEXT = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+_LABEL_TEXT = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+    "for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+)
+_MAX_NAME = 253
+_MAX_LABEL = 63
+
+
+# Pods, and the pod templates of other kinds.
 #
 # Source of the wording: k8s.io/kubernetes pkg/apis/core/validation.
 
 _POD_TEXT = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to "
-    "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously "
-    "negative)"
+    "existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+    "previously negative)"
 )
 
 
-def spec_errors(spec: Object, path: str) -> Iterator[Cause]:
+def _spec_errors(spec: Object, path: str) -> Iterator[Cause]:
     """Yield what is wrong with the *spec* of a pod, or of a template, at *path*."""
     required = [] if spec.get("containers") else [f"{path}.containers"]
     for index, container in enumerate(spec.get("containers") or []):
@@ -33,7 +87,7 @@ def spec_errors(spec: Object, path: str) -> Iterator[Cause]:
     yield from map(missing_value, required)
 
 
-def selection_errors(chosen: Object, template: Object) -> Iterator[Cause]:
+def _selection_errors(chosen: Object, template: Object) -> Iterator[Cause]:
     """Yield that a selector of the labels *chosen* does not find the pods of *template*."""
     labels = (template.get("metadata") or {}).get("labels") or {}
     if not chosen.items() <= labels.items():
@@ -42,7 +96,7 @@ def selection_errors(chosen: Object, template: Object) -> Iterator[Cause]:
         )
 
 
-def changes(pod: Object, changed: Object) -> Iterator[Cause]:
+def _pod_changes(pod: Object, changed: Object) -> Iterator[Cause]:
     """Yield what may not change of a *pod*."""
     before, after = pod["spec"], changed["spec"]
     old_gates = [gate["name"] for gate in before.get("schedulingGates") or []]
@@ -72,10 +126,10 @@ def _fixed(spec: Object, *, gated: bool) -> Object:
     return fixed
 
 
-# What Jobs must satisfy, and what may change of Jobs and JobSets: of their pod templates, little, while they are suspended.
+# Jobs and JobSets: of their pod templates little may change, and only while they are suspended.
 #
-# Sources of the wording: k8s.io/kubernetes 1.36 pkg/apis/batch/validation and pkg/registry/batch/job (strategy.go), and the
-# webhook of JobSet 0.12 (pkg/webhooks/jobset_webhook.go).
+# Sources of the wording: k8s.io/kubernetes 1.36 pkg/apis/batch/validation and pkg/registry/batch/job
+# (strategy.go), and the webhook of JobSet 0.12 (pkg/webhooks/jobset_webhook.go).
 
 _NONNEGATIVE = (
     *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
@@ -91,13 +145,12 @@ _FIXED = (
     "managedBy",
     "successPolicy",
 )
-_FIXED_JOB_TEXT = "field is immutable"
+_IMMUTABLE = "field is immutable"
 _LOOSE = ("nodeSelector", "tolerations", "schedulingGates")
-"""What of the spec of a template changes while its job is suspended, beside labels and annotations."""
+"""What of the spec of a template changes while its job is suspended, besides labels and annotations."""
 
 
-def job_errors(job: Object) -> Iterator[Cause]:
-    """Yield what is wrong with a Job."""
+def _job_errors(job: Object) -> Iterator[Cause]:
     spec, name = job.get("spec", {}), str(job["metadata"].get("name", ""))
     for field in _NONNEGATIVE:
         if (value := spec.get(field)) is not None and value < 0:
@@ -112,8 +165,8 @@ def job_errors(job: Object) -> Iterator[Cause]:
         text = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
         yield bad_value("spec.parallelism", spec["parallelism"], text)
     template = spec.get("template", {})
-    yield from spec_errors(template.get("spec", {}), "spec.template.spec")
-    yield from selection_errors((spec.get("selector") or {}).get("matchLabels") or {}, template)
+    yield from _spec_errors(template.get("spec", {}), "spec.template.spec")
+    yield from _selection_errors((spec.get("selector") or {}).get("matchLabels") or {}, template)
     # The default for pods is Always, with which a Job would never end.
     if template.get("spec", {}).get("restartPolicy") not in {"Never", "OnFailure"}:
         yield missing_value("spec.template.spec.restartPolicy", 'valid values: "OnFailure", "Never"')
@@ -123,8 +176,7 @@ def job_errors(job: Object) -> Iterator[Cause]:
         yield bad_value("metadata.name", name, f"will not able to create pod with invalid DNS label: {host}")
 
 
-def job_changes(before: Object, after: Object) -> Iterator[Cause]:
-    """Yield what may not change of a Job."""
+def _job_changes(before: Object, after: Object) -> Iterator[Cause]:
     old, new, status = before["spec"], after["spec"], before.get("status", {})
     stops = ("Suspended", "True") in [(c["type"], c["status"]) for c in status.get("conditions", [])]
     is_idle = ("startTime" not in status or stops) and not status.get("active")
@@ -132,27 +184,26 @@ def job_changes(before: Object, after: Object) -> Iterator[Cause]:
     if old.get("suspend") and is_idle:
         template = _loosened(template, new["template"], affinity=True, resources=True)
     if template != new["template"]:
-        yield bad_value("spec.template", new["template"], _FIXED_JOB_TEXT)
+        yield bad_value("spec.template", new["template"], _IMMUTABLE)
     for field in _FIXED:
         if old.get(field) != new.get(field):
-            yield bad_value(f"spec.{field}", new.get(field), _FIXED_JOB_TEXT)
+            yield bad_value(f"spec.{field}", new.get(field), _IMMUTABLE)
     if old.get("completions") == new.get("completions"):
         return
     if new.get("completionMode") != "Indexed":
-        yield bad_value("spec.completions", new.get("completions"), _FIXED_JOB_TEXT)
+        yield bad_value("spec.completions", new.get("completions"), _IMMUTABLE)
     elif new["completions"] != new.get("parallelism"):
         text = "can only be modified in tandem with spec.parallelism"
         yield bad_value("spec.completions", new["completions"], text)
 
 
-def job_set_changes(before: Object, after: Object) -> Iterator[Cause]:
-    """Yield what may not change of a JobSet."""
+def _job_set_changes(before: Object, after: Object) -> Iterator[Cause]:
     old, new = before["spec"].get("replicatedJobs") or [], after["spec"].get("replicatedJobs") or []
     if before["spec"].get("suspend") or after["spec"].get("suspend"):
         by_name = {role["name"]: _template(role) for role in new}
         old = [_with_template(role, by_name.get(role["name"])) for role in old]
     if old != new:
-        yield bad_value("spec.replicatedJobs", new, _FIXED_JOB_TEXT)
+        yield bad_value("spec.replicatedJobs", new, _IMMUTABLE)
 
 
 def _template(role: Object) -> Object:
@@ -171,7 +222,7 @@ def _with_template(role: Object, changed: Object | None) -> Object:
 def _loosened(
     template: Object, changed: Object, *, affinity: bool = False, resources: bool = False
 ) -> Object:
-    """Return *template* with what of *changed* a suspended job may take over: equal to that where nothing else differs.
+    """Return *template* with what a suspended job may take of *changed*: equal where nothing else differs.
 
     Jobs take *affinity* to nodes, and *resources*, too.
     """
@@ -195,14 +246,14 @@ def _loosened(
     return loosened
 
 
-# What the small objects that arena-topo writes beside jobs must satisfy: Leases, ConfigMaps, events, claims of GPUs.
+# The small objects that arena-topo writes next to jobs: Leases, ConfigMaps, events, claims of GPUs.
 #
 # Sources of the wording: k8s.io/kubernetes 1.36 pkg/apis/{coordination,core,resource}/validation.
 
 _KEY = re.compile(r"[-._a-zA-Z0-9]+")
 _KEY_TEXT = (
-    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  "
-    "or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  "
+    "or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')"
 )
 _MAX_KEY = 253
 _MAX_BYTES = 1024 * 1024
@@ -211,12 +262,7 @@ _MAX_EVENT_WORD = 128  # characters of an event's reason, action and reporting i
 _FIXED_TEXT = "field is immutable when `immutable` is set"
 
 
-def _forbidden(path: str, why: str) -> Cause:
-    return Cause(path, "FieldValueForbidden", f"Forbidden: {why}")
-
-
-def lease_errors(lease: Object) -> Iterator[Cause]:
-    """Yield what is wrong with a Lease, whose instants its type has checked."""
+def _lease_errors(lease: Object) -> Iterator[Cause]:
     spec = lease.get("spec") or {}
     duration, transitions = spec.get("leaseDurationSeconds"), spec.get("leaseTransitions")
     if duration is not None and duration <= 0:
@@ -225,8 +271,7 @@ def lease_errors(lease: Object) -> Iterator[Cause]:
         yield bad_value("spec.leaseTransitions", transitions, "must be greater than or equal to 0")
 
 
-def config_map_errors(config_map: Object) -> Iterator[Cause]:
-    """Yield what is wrong with a ConfigMap."""
+def _config_map_errors(config_map: Object) -> Iterator[Cause]:
     data, binary = config_map.get("data") or {}, config_map.get("binaryData") or {}
     for bag, values in (("data", data), ("binaryData", binary)):
         for key in values:
@@ -247,8 +292,7 @@ def config_map_errors(config_map: Object) -> Iterator[Cause]:
         yield Cause("[]", "FieldValueTooLong", f"Too long: may not be more than {_MAX_BYTES} bytes")
 
 
-def config_map_changes(before: Object, after: Object) -> Iterator[Cause]:
-    """Yield what may not change of a ConfigMap."""
+def _config_map_changes(before: Object, after: Object) -> Iterator[Cause]:
     if not before.get("immutable"):
         return
     if not after.get("immutable"):
@@ -258,8 +302,8 @@ def config_map_changes(before: Object, after: Object) -> Iterator[Cause]:
             yield _forbidden(bag, _FIXED_TEXT)
 
 
-def event_errors(event: Object) -> Iterator[Cause]:
-    """Yield what is wrong with an event; one with an ``eventTime`` is of the newer API, which asks for more."""
+def _event_errors(event: Object) -> Iterator[Cause]:
+    """Yield what is wrong with an event; the newer API's, with an ``eventTime``, has to say more."""
     involved, namespace = (
         (event.get("involvedObject") or {}).get("namespace", ""),
         event["metadata"]["namespace"],
@@ -281,7 +325,7 @@ def event_errors(event: Object) -> Iterator[Cause]:
         yield bad_value("message", "", f"can have at most {_MAX_NOTE} characters")
 
 
-def claim_errors(claim: Object) -> Iterator[Cause]:
+def _claim_errors(claim: Object) -> Iterator[Cause]:
     """Yield what is wrong with the requests of a ResourceClaim; its CEL expressions are not compiled here."""
     requests = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
     for index, request in enumerate(requests):
@@ -306,90 +350,41 @@ def _exact_request_errors(request: Object, path: str) -> Iterator[Cause]:
         yield bad_value(f"{path}.count", count, "must be greater than zero")
 
 
-def claim_changes(before: Object, after: Object) -> Iterator[Cause]:
+def _claim_changes(before: Object, after: Object) -> Iterator[Cause]:
     """Yield that the spec of a claim may not change."""
     if before.get("spec") != after.get("spec"):
         yield bad_value("spec", after.get("spec"), "field is immutable")
 
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_SUBDOMAIN_TEXT = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
-    "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-)
-_LABEL_TEXT = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
-    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for "
-    "validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-)
-MAX_NAME = 253
-MAX_LABEL = 63
-
-
-def metadata_errors(meta: Object) -> Iterator[Cause]:
-    """Yield what is wrong with a name or with labels."""
-    name = meta.get("name", "")
-    if not name:
-        yield missing_value("metadata.name", "name or generateName is required")
-    elif len(name) > MAX_NAME:
-        yield bad_value("metadata.name", name, f"must be no more than {MAX_NAME} bytes")
-    elif not _SUBDOMAIN.fullmatch(name):
-        yield bad_value("metadata.name", name, _SUBDOMAIN_TEXT)
-    for value in (meta.get("labels") or {}).values():
-        if len(value) > MAX_LABEL:
-            yield bad_value("metadata.labels", value, f"must be no more than {MAX_LABEL} bytes")
-        elif not _LABEL_VALUE.fullmatch(value):
-            yield bad_value("metadata.labels", value, _LABEL_TEXT)
-
-
-def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
-    """Yield why an object cannot be created."""
-    if kind.resource == "pods":
-        yield from spec_errors(obj.get("spec", {}), "spec")
-    elif kind.resource == "daemonsets.apps":
-        template = obj.get("spec", {}).get("template", {})
-        yield from spec_errors(template.get("spec", {}), "spec.template.spec")
-        chosen = obj.get("spec", {}).get("selector", {}).get("matchLabels", {})
-        yield from selection_errors(chosen, template)
-    elif kind.resource in _ALWAYS:
-        yield from _ALWAYS[kind.resource](obj)
-
-
-def update_errors(kind: Kind, before: Object, after: Object) -> Iterator[Cause]:
-    """Yield the changes that are not allowed, and what is wrong with the changed object."""
-    if kind.resource in _ALWAYS:
-        yield from _ALWAYS[kind.resource](after)
-    if kind.resource in _CHANGES:
-        yield from _CHANGES[kind.resource](before, after)
+def _forbidden(path: str, why: str) -> Cause:
+    return Cause(path, "FieldValueForbidden", f"Forbidden: {why}")
 
 
 _ALWAYS: Mapping[str, Callable[[Object], Iterator[Cause]]] = {
-    "configmaps": config_map_errors,
-    "events": event_errors,
-    "jobs.batch": job_errors,
-    "leases.coordination.k8s.io": lease_errors,
-    "resourceclaims.resource.k8s.io": claim_errors,
+    "configmaps": _config_map_errors,
+    "events": _event_errors,
+    "jobs.batch": _job_errors,
+    "leases.coordination.k8s.io": _lease_errors,
+    "resourceclaims.resource.k8s.io": _claim_errors,
 }
 """What is wrong with an object, new or changed."""
 _CHANGES: Mapping[str, Callable[[Object, Object], Iterator[Cause]]] = {
-    "configmaps": config_map_changes,
-    "jobs.batch": job_changes,
-    "jobsets.jobset.x-k8s.io": job_set_changes,
-    "pods": changes,
-    "resourceclaims.resource.k8s.io": claim_changes,
+    "configmaps": _config_map_changes,
+    "jobs.batch": _job_changes,
+    "jobsets.jobset.x-k8s.io": _job_set_changes,
+    "pods": _pod_changes,
+    "resourceclaims.resource.k8s.io": _claim_changes,
 }
 """What may not change of an object."""
 
 
 # Instants as Go reads them: to the second, with or without fractions, or to exactly the microsecond.
 #
-# Source: k8s.io/apimachinery pkg/apis/meta/v1 (time.go, micro_time.go), and Go's package time (format.go), whose words these are.
+# Source: k8s.io/apimachinery pkg/apis/meta/v1 (time.go, micro_time.go), and Go's package time (format.go),
+# whose words these are.
 
 SECONDS = "2006-01-02T15:04:05Z07:00"
 MICROSECONDS = "2006-01-02T15:04:05.000000Z07:00"
-
 _ELEMENTS = {
     "2006": r"\d{4}",
     "-": "-",

@@ -1,8 +1,7 @@
-"""Label and field selectors of list, watch and delete requests."""
+"""What is served: the built-in kinds, their defaults and schemas, discovery, and selectors."""
 
 import base64
 import copy
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -16,9 +15,9 @@ from arena_topo.model.objects import Object
 from arena_topo.model.scheduling import Requirement
 from arena_topo.sandbox.api import rules
 from arena_topo.sandbox.api.kinds import VERBS, Kind, Registry
-from arena_topo.sandbox.api.status_errors import Cause, StatusError, bad_request, no_such_resource
+from arena_topo.sandbox.api.requests import Cause, StatusError, bad_request, no_such_resource
 
-# The built-in kinds that the sandbox serves, and the CRDs that it starts with.
+# The built-in kinds, and the CRDs that a sandbox starts with.
 
 _REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectReview")
 _CLUSTER_WIDE = frozenset(
@@ -74,7 +73,8 @@ _KINDS = (
     _BuiltIn("resource.k8s.io", "ResourceClaim", (), _STATUS),
     _BuiltIn("resource.k8s.io", "ResourceClaimTemplate"),
     _BuiltIn(_APIEXTENSIONS, "CustomResourceDefinition", ("crd", "crds"), _STATUS, ("api-extensions",)),
-    # The sandbox has two users and asks neither roles nor policies nor quotas: these are kept for whoever reads them.
+    # The sandbox has two users and asks neither roles nor policies nor quotas: these are only kept to be
+    # read.
     _BuiltIn("", "ResourceQuota", ("quota",), _STATUS),
     _BuiltIn(_RBAC, "Role"),
     _BuiltIn(_RBAC, "RoleBinding"),
@@ -88,7 +88,7 @@ _KINDS = (
 
 
 @cache
-def components() -> dict[str, Any]:
+def _components() -> dict[str, Any]:
     """Return the schemas of the built-in kinds by their OpenAPI names (from kube-apiserver 1.36.3)."""
     text = files("arena_topo.sandbox").joinpath("data/schemas.json").read_text("utf-8")
     schemas: dict[str, Any] = json.loads(text)
@@ -112,7 +112,7 @@ def _component(group: str, kind: str) -> str:
 
 
 def _plural(singular: str) -> str:
-    """Return the plural as Kubernetes forms it: ``priorityclasses``, ``validatingadmissionpolicies``, ``pods``."""
+    """Return the plural as Kubernetes forms it: ``priorityclasses``, ``policies``, ``pods``."""
     if singular.endswith("y"):
         return singular.removesuffix("y") + "ies"
     return singular + ("es" if singular.endswith("s") else "s")
@@ -141,8 +141,8 @@ def builtin_kinds() -> list[Kind]:
 
 # Defaults of kinds that clients and the simulation rely on.
 #
-# Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go, pkg/registry/batch/job/strategy.go and the admission plugins
-# ServiceAccount and Priority.
+# Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go, pkg/registry/batch/job/strategy.go and the
+# admission plugins ServiceAccount and Priority.
 
 _POD_SPEC = {
     "restartPolicy": "Always",
@@ -160,10 +160,7 @@ _JOB = {
     "podReplacementPolicy": "TerminatingOrFailed",
     "manualSelector": False,
 }
-_JOB_SET = {
-    "successPolicy": {"operator": "All"},
-    "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
-}
+_JOB_SET = {"successPolicy": {"operator": "All"}, "startupPolicy": {"startupPolicyOrder": "AnyOrder"}}
 _DAEMON_SET = {
     "revisionHistoryLimit": 10,
     "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
@@ -198,7 +195,8 @@ def _pod(pod: Object) -> Object:
     labels = (pod.get("metadata") or {}).get("labels") or {}
     if JOBSET_NAME not in labels:
         return filled
-    # The webhook of JobSet (pkg/webhooks/pod_webhook.go) lets pods that want a place for themselves know each other's rank.
+    # The webhook of JobSet (pkg/webhooks/pod_webhook.go) lets pods that want a place for themselves know each
+    # other's rank.
     marked = {**labels, "jobset.sigs.k8s.io/priority": str(filled["spec"]["priority"])}
     return {**filled, "metadata": {**pod["metadata"], "labels": marked}}
 
@@ -250,10 +248,7 @@ def _replicated_job(role: Object) -> Object:
     spec: Object = {"completionMode": "Indexed"} | (template.get("spec") or {})
     pod = spec.get("template") or {}
     pod_spec = {"restartPolicy": "OnFailure"} | (pod.get("spec") or {})
-    return {
-        **role,
-        "template": {**template, "spec": {**spec, "template": {**pod, "spec": pod_spec}}},
-    }
+    return {**role, "template": {**template, "spec": {**spec, "template": {**pod, "spec": pod_spec}}}}
 
 
 def _service(service: Object) -> Object:
@@ -279,7 +274,7 @@ DEFAULTS: Mapping[str, Callable[[Object], Object]] = {
     "secrets": _secret,
     "jobsets.jobset.x-k8s.io": _job_set,
 }
-"""What fills in the defaults of a kind, beside those of its schema."""
+"""What fills in the defaults of a kind, next to those of its schema."""
 
 
 def kind_defaults(kind: Kind, obj: Object) -> Object:
@@ -295,6 +290,8 @@ def kind_defaults(kind: Kind, obj: Object) -> Object:
 
 Schema = dict[str, Any]
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
+PRUNED = "x-arena-topo-pruned"
+"""Mark of an object's schema in a CRD, even one that names no fields: all others are dropped."""
 _META = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 _STRING = {"type": "string"}
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -316,7 +313,7 @@ def resolve(schema: Schema | None) -> Schema:
     if reference is None:
         return schema
     # A reference without other keywords is by far the most frequent case: it needs no copy.
-    target = components().get(reference, {})
+    target = _components().get(reference, {})
     return target if len(schema) == 1 else {**target, **schema}
 
 
@@ -336,7 +333,7 @@ def _is_open(schema: Schema) -> bool:
     """Whether any field is accepted: explicitly, or because the schema does not speak of fields."""
     if schema.get(_PRESERVE):
         return True
-    return "properties" not in schema and "additionalProperties" not in schema and not schema.get("custom")
+    return not any(keyword in schema for keyword in ("properties", "additionalProperties", PRUNED))
 
 
 def root_schema(schema: Schema) -> Schema:
@@ -411,7 +408,6 @@ def _has_type(value: Any, name: str) -> bool:
 
 
 def _type_name(value: Any) -> str:
-    """Return the JSON type of *value*."""
     # Booleans come first, because they are integers to Python.
     order = ("boolean", "integer", "number", "string", "array", "object")
     return next((name for name in order if isinstance(value, _TYPES[name])), "null")
@@ -452,11 +448,11 @@ def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
     if mismatch := type_mismatch(obj, schema):
         path, got, go = mismatch
         raise undecodable(kind, f"json: cannot unmarshal {got} into Go struct field .{path} of type {go}")
-    if why := unreadable_time(obj, schema):
+    if why := _unreadable_time(obj, schema):
         raise undecodable(kind, why)
 
 
-def unreadable_time(obj: Any, schema: Schema) -> str:
+def _unreadable_time(obj: Any, schema: Schema) -> str:
     """Return why an instant in *obj* cannot be read, in Go's words; empty where all can."""
     for _, value, below in _walk(obj, schema):
         layout = below.get("layout", "")
@@ -466,7 +462,7 @@ def unreadable_time(obj: Any, schema: Schema) -> str:
 
 
 def type_mismatch(obj: Any, schema: Schema) -> tuple[str, str, str] | None:
-    """Return where *obj* cannot be decoded into its Go type: the path, and in Go's words the types of both."""
+    """Return where *obj* cannot be decoded into its Go type: the path, and both types in Go's words."""
     for path, value, below in _walk(obj, schema):
         expected = below.get("type")
         if expected and value is not None and not _has_type(value, expected):
@@ -483,27 +479,20 @@ def undecodable(kind: Kind, why: str) -> StatusError:
     return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
 
-# What the server serves: ``/api``, ``/apis`` and below, and the OpenAPI v3 documents as kubectl reads them.
+# Discovery: ``/api``, ``/apis`` and below, and the OpenAPI v3 documents.
 #
-# Sources: k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/kube-openapi. kubectl validates by the ``patch`` operations
-# of a document and explains by its schemas; it discovers group by group where the aggregated form is not served.
+# Sources: k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/kube-openapi. kubectl discovers group by group
+# where the aggregated form is not served.
 
-_STATUS_VERBS = ["get", "patch", "update"]
 _CONNECT_VERBS = ["create", "get"]
 _SUBRESOURCE_VERBS = {
-    "status": _STATUS_VERBS,
+    "status": ["get", "patch", "update"],
     "log": ["get"],
     "finalize": ["update"],
     "exec": _CONNECT_VERBS,
     "attach": _CONNECT_VERBS,
     "portforward": _CONNECT_VERBS,
 }
-_SUBRESOURCE_KINDS = {
-    "exec": "PodExecOptions",
-    "attach": "PodAttachOptions",
-    "portforward": "PodPortForwardOptions",
-}
-_PREFIX = "#/components/schemas/"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
@@ -545,18 +534,11 @@ def _entries(kind: Kind) -> list[Object]:
     entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
     entry |= {"shortNames": list(kind.short_names)} if kind.short_names else {}
     entry |= {"categories": list(kind.categories)} if kind.categories else {}
-    below: Object = {"singularName": "", "namespaced": kind.namespaced}
+    below: Object = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
+    names = kind.subresources
     return [
         entry,
-        *(
-            {
-                "name": f"{kind.plural}/{name}",
-                "verbs": _SUBRESOURCE_VERBS[name],
-                "kind": _SUBRESOURCE_KINDS.get(name, kind.kind),
-                **below,
-            }
-            for name in kind.subresources
-        ),
+        *({**below, "name": f"{kind.plural}/{name}", "verbs": _SUBRESOURCE_VERBS[name]} for name in names),
     ]
 
 
@@ -565,70 +547,30 @@ def _kinds_at(registry: Registry, root: str) -> list[Kind]:
 
 
 def openapi(registry: Registry, root: str) -> Object:
-    """Return the OpenAPI v3 document of ``api/v1`` or ``apis/GROUP/VERSION``; without *root*, the list of them."""
+    """Return the OpenAPI v3 document of ``api/v1`` or ``apis/GROUP/VERSION``, or their list.
+
+    It has what is read of it here: that writes validate fields, for which ``kubectl apply`` looks, and the
+    schemas of custom resources, in which ``doctor`` looks for fields of pods.
+    """
     if not root:
         roots = dict.fromkeys(kind.root for kind in registry)
-        urls = {root: f"/openapi/v3/{root}?hash={_hash(registry, root)}" for root in roots}
-        return {"paths": {root: {"serverRelativeURL": url} for root, url in urls.items()}}
-    kinds = _kinds_at(registry, root)
-    # Every document carries all components, because references must not leave it.
-    schemas = {name: _with_references(schema) for name, schema in components().items()} if kinds else {}
-    paths: Object = {}
-    for kind in kinds:
+        return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in roots}}
+    paths, schemas = {}, {}
+    for kind in _kinds_at(registry, root):
         identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
-        # Built-in schemas are among the components; those of CRDs are known to their kinds only.
-        if kind.custom:
-            schema = _with_references(root_schema(kind.schema))
-            schemas[_discovery_component(kind)] = schema | {"x-kubernetes-group-version-kind": [identity]}
+        parameters = [{"name": name, "in": "query"} for name in _WRITE_PARAMETERS]
+        patch = {"parameters": parameters, "x-kubernetes-group-version-kind": identity, "responses": {}}
         base = f"/{root}/namespaces/{{namespace}}" if kind.namespaced else f"/{root}"
-        operations = {action: _operation(kind, identity, action) for action in ("get", "put", "patch")}
-        paths[f"{base}/{kind.plural}/{{name}}"] = operations
-        paths[f"{base}/{kind.plural}"] = {"post": _operation(kind, identity, "post")}
+        paths[f"{base}/{kind.plural}/{{name}}"] = {"patch": patch}
+        if kind.custom:
+            # Such as org.kubeflow.v2beta1.MPIJob.
+            name = ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
+            schemas[name] = kind.schema | {"x-kubernetes-group-version-kind": [identity]}
     info = {"title": "arena-topo sandbox", "version": "v1.36.3"}
     return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
 
 
-def _hash(registry: Registry, root: str) -> str:
-    """Return what changes with a document's content, by which clients cache it."""
-    content = [[kind.kind, kind.schema] for kind in _kinds_at(registry, root)]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest().upper()
-
-
-def _with_references(schema: Any) -> Any:
-    """Return a schema of the sandbox with references as OpenAPI writes them."""
-    if isinstance(schema, list):
-        return [_with_references(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    own = {"$ref", "custom", "layout"}
-    full = {name: _with_references(value) for name, value in schema.items() if name not in own}
-    reference = schema.get("$ref")
-    if isinstance(reference, str):
-        target = {"$ref": _PREFIX + reference}
-        # OpenAPI 3.0 ignores keywords beside a reference, so both are wrapped.
-        return {**full, "allOf": [target]} if full else target
-    # A field of that name, as the schema of schemas has it, and no reference.
-    return full if reference is None else full | {"$ref": _with_references(reference)}
-
-
-def _discovery_component(kind: Kind) -> str:
-    """Return the name of a kind's schema: ``org.kubeflow.v2beta1.MPIJob`` for an MPIJob."""
-    if not kind.custom:
-        return str(kind.schema["$ref"])
-    return f"{'.'.join(reversed(kind.group.split('.')))}.{kind.version}.{kind.kind}"
-
-
-def _operation(kind: Kind, identity: Object, action: str) -> Object:
-    names = () if action == "get" else _WRITE_PARAMETERS
-    parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
-    content = {"application/json": {"schema": {"$ref": _PREFIX + _discovery_component(kind)}}}
-    marks = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": identity}
-    return {
-        "parameters": parameters,
-        "responses": {"200": {"description": "OK", "content": content}},
-        **marks,
-    }
-
+# Label and field selectors of lists, watches and deletions.
 
 Matcher = Callable[[Object], bool]
 
@@ -644,10 +586,10 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "nodes": frozenset({"spec.unschedulable"}),
     "events": frozenset({"reason", "type"} | {f"involvedObject.{key}" for key in _INVOLVED}),
 }
-"""The fields by which lists of a resource can be narrowed, beside name and namespace."""
+"""The fields by which lists of a resource can be narrowed, next to name and namespace."""
 
 
-def label_selector(text: str) -> list[Requirement]:
+def _label_selector(text: str) -> list[Requirement]:
     """Return the requirements of a label selector; raises StatusError when it is malformed.
 
     Example: ``tier in (gold, iron),!own`` is ``tier In gold, iron`` and ``own DoesNotExist``.
@@ -692,7 +634,7 @@ def _field(obj: Object, path: str) -> str:
 
 def matcher(labels: str, fields: str, kind: Kind) -> Matcher:
     """Return the test of a request's selectors; an empty selector matches everything. Raises StatusError."""
-    requirements = label_selector(labels)
+    requirements = _label_selector(labels)
     field_tests = [_field_term(term.strip(), kind) for term in fields.split(",") if term.strip()]
 
     def matches(obj: Object) -> bool:

@@ -1,8 +1,8 @@
 """Where objects live: a resource version for every change, and the history that watches resume from.
 
-Example: a store at version 7 puts a changed object, which gets version 8, and remembers the change with the object
-before and after it. A watch from version 7 gets that change, however late it comes, until ``compact`` or too
-many later changes make 8 the floor; from then on the watch gets 410 and its client lists again.
+Example: a store at version 7 puts a changed object, which gets version 8, and remembers the change with the
+object before and after it. A watch from version 7 gets that change, however late it comes, until ``compact``
+or too many later changes make 8 the floor; from then on the watch gets 410 and its client lists again.
 """
 
 import json
@@ -17,7 +17,7 @@ from arena_topo.sandbox.api.kinds import ResourceKey
 ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
-HISTORY = 20_000
+_HISTORY = 20_000
 """How many changes are remembered for watches and pages."""
 
 
@@ -56,7 +56,7 @@ class Store:
     ``version`` is the newest resource version; watches can resume from ``floor`` or later.
     """
 
-    def __init__(self, *, history: int = HISTORY) -> None:
+    def __init__(self, *, history: int = _HISTORY) -> None:
         # Not 0: to a watch, version 0 means "any", which begins with the present objects.
         self.version = 1
         self.floor = 1

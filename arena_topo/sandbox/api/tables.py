@@ -1,7 +1,7 @@
 """Lists as tables (meta.k8s.io/v1 Table), which ``kubectl get`` asks for.
 
-Source of the built-in columns: k8s.io/kubernetes pkg/printers/internalversion/printers.go. Kinds that the sandbox
-only keeps, such as Services and ConfigMaps, show their name and age.
+Pods and nodes have the columns of k8s.io/kubernetes pkg/printers/internalversion/printers.go, custom
+resources those of their definitions. Other kinds show a few fields by path, or their name and age.
 """
 
 import re
@@ -17,29 +17,17 @@ from arena_topo.sandbox.api.kinds import Column, Kind
 _STEP = re.compile(r"\.([\w-]+)|\[\?\(@\.([\w.]+)==[\"']([^\"']*)[\"']\)\]|\[['\"]?([\w./-]+)['\"]?\]")
 _NAME = Column("Name", "string", ".metadata.name")
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
-Cell = str | int
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 31_536_000
-_DURATIONS = (
-    (_MINUTE, "m", 3 * _HOUR, 1, "s", 10 * _MINUTE),
-    (_HOUR, "h", 48 * _HOUR, _MINUTE, "m", 8 * _HOUR),
-    (_DAY, "d", 2 * _YEAR, _HOUR, "h", 8 * _DAY),
-    (_YEAR, "y", float("inf"), _DAY, "d", 8 * _YEAR),
-)
-"""Per unit: its seconds and sign, below what it is used; the next finer unit, and below what that is shown, too."""
+_Cell = str | int
+_UNITS = ((31_536_000, 2, "y"), (86400, 2, "d"), (3600, 3, "h"), (60, 2, "m"), (1, 0, "s"))
+"""Units of time in seconds, each with how many of them an age has at least that is shown in it."""
 
 
 def human_duration(seconds: float) -> str:
-    """Return *seconds* as ``kubectl get`` shows ages: 119s, 2m, 3m10s, 10m, 7h59m, 2d1h, 8d.
-
-    Source: k8s.io/apimachinery pkg/util/duration (HumanDuration).
-    """
+    """Return *seconds* as ``kubectl get`` shows ages, in the coarser of its units: 119s, 2m, 3h, 2d, 2y."""
     # A clock that runs ahead of this one must not give an age below zero.
     whole = max(int(seconds), 0)
-    if whole < 2 * _MINUTE:
-        return f"{whole}s"
-    size, unit, _, finer, small, exact = next(row for row in _DURATIONS if whole < row[2])
-    rest = whole % size // finer
-    return f"{whole // size}{unit}" + (f"{rest}{small}" if rest and whole < exact else "")
+    size, _, unit = next(row for row in _UNITS if whole >= row[0] * row[1])
+    return f"{whole // size}{unit}"
 
 
 def _age_of(instant: str) -> str:
@@ -49,10 +37,9 @@ def _age_of(instant: str) -> str:
 
 
 def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, headers: bool = True) -> Object:
-    """Return a Table of *items*; *include* is Metadata, Object or None, as in the request."""
-    columns, cells = (_NAME, *(kind.columns or (_AGE,))), None
-    if not kind.custom and kind.plural in _BUILT_IN:
-        columns, cells = _BUILT_IN[kind.plural]
+    """Return a Table of *items*; *include* is Metadata or Object, as in the request."""
+    columns = _COLUMNS.get(kind.resource) or (_NAME, *(kind.columns or (_AGE,)))
+    cells = _CELLS.get(kind.resource)
     definitions = [
         {
             "name": column.name,
@@ -77,15 +64,13 @@ def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, he
 
 
 def _row_object(item: Object, include: str) -> Object:
-    if include == "None":
-        return {}
     if include == "Object":
         return {"object": item}
     head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
     return {"object": head | {"metadata": item["metadata"]}}
 
 
-def _cell(column: Column, item: Object) -> Cell:
+def _cell(column: Column, item: Object) -> _Cell:
     value = _look_up(item, column.path)
     if column.type == "date":
         return _age_of(value) if isinstance(value, str) else "<unknown>"
@@ -112,7 +97,7 @@ def _age(obj: Object) -> str:
     return _age_of(obj["metadata"].get("creationTimestamp", ""))
 
 
-def _pod_cells(pod: Object) -> list[Cell]:
+def _pod_cells(pod: Object) -> list[_Cell]:
     spec, status = pod["spec"], pod.get("status", {})
     states = status.get("containerStatuses", [])
     ready = sum(1 for state in states if state.get("ready"))
@@ -128,7 +113,7 @@ def _pod_cells(pod: Object) -> list[Cell]:
 
 
 def _pod_status(pod: Object) -> str:
-    """Return the STATUS word of a pod: the most telling of its phase, its conditions and its containers' states."""
+    """Return the STATUS of a pod: what says most of its phase, conditions and containers' states."""
     if "deletionTimestamp" in pod["metadata"]:
         return "Terminating"
     status = pod.get("status", {})
@@ -142,7 +127,7 @@ def _pod_status(pod: Object) -> str:
     return word
 
 
-def _node_cells(node: Object) -> list[Cell]:
+def _node_cells(node: Object) -> list[_Cell]:
     meta, status = node["metadata"], node.get("status", {})
     ready = _look_up(node, '.status.conditions[?(@.type=="Ready")].status')
     cordoned = ",SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else ""
@@ -158,67 +143,29 @@ def _node_cells(node: Object) -> list[Cell]:
     ]
 
 
-def _daemon_set_cells(daemon_set: Object) -> list[Cell]:
-    status = daemon_set.get("status", {})
-    counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
-    chosen = daemon_set["spec"].get("template", {}).get("spec", {}).get("nodeSelector") or {}
-    return [
-        daemon_set["metadata"]["name"],
-        *(status.get(count, 0) for count in (*counts, "numberAvailable")),
-        ",".join(f"{key}={value}" for key, value in sorted(chosen.items())) or "<none>",
-        _age(daemon_set),
-    ]
+def _paths(columns: str) -> tuple[Column, ...]:
+    """Return columns by names and paths: ``Type=.type,Reason=.reason``; without paths, of a row's cells.
+
+    A star marks a column that shows with ``-o wide`` only.
+    """
+    pairs = (column.partition("=") for column in columns.split(","))
+    return tuple(Column(name.strip("*"), "string", path, int("*" in name)) for name, _, path in pairs)
 
 
-def _job_cells(job: Object) -> list[Cell]:
-    spec, status = job["spec"], job.get("status", {})
-    done, completions = status.get("succeeded", 0), spec.get("completions")
-    pods = spec.get("parallelism", 1)
-    # Where no number is asked for, one pod that succeeds is enough.
-    asked = str(completions) if completions is not None else f"1 of {pods}" if pods > 1 else "1"
-    return [job["metadata"]["name"], _job_status(job), f"{done}/{asked}", _duration(status), _age(job)]
-
-
-def _job_status(job: Object) -> str:
-    held = {c["type"] for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"}
-    ends = next((word for word in ("Complete", "Failed") if word in held), "")
-    if ends or "deletionTimestamp" in job["metadata"]:
-        return ends or "Terminating"
-    return "Suspended" if "Suspended" in held else "Running"
-
-
-def _duration(status: Object) -> str:
-    """Return how long a job has run, or ran."""
-    if "startTime" not in status:
-        return ""
-    if "completionTime" not in status:
-        return _age_of(status["startTime"])
-    ran = parse_instant(status["completionTime"]) - parse_instant(status["startTime"])
-    return human_duration(ran.total_seconds())
-
-
-def _columns(names: str) -> tuple[Column, ...]:
-    """Return the columns of a comma list; a star marks those that show with ``-o wide`` only."""
-    return tuple(Column(name.strip("*"), "string", "", int("*" in name)) for name in names.split(","))
-
-
-_BUILT_IN: Mapping[str, tuple[tuple[Column, ...], Callable[[Object], list[Cell]] | None]] = {
-    "pods": (_columns("Name,Ready,Status,Restarts,Age,IP*,Node*"), _pod_cells),
-    "nodes": (_columns("Name,Status,Roles,Age,Version,Internal-IP*"), _node_cells),
-    "daemonsets": (
-        _columns("Name,Desired,Current,Ready,Up-to-date,Available,Node Selector,Age"),
-        _daemon_set_cells,
-    ),
-    "jobs": (_columns("Name,Status,Completions,Duration,Age"), _job_cells),
+_DAEMONS = (
+    "Desired=.status.desiredNumberScheduled,Current=.status.currentNumberScheduled,Ready=.status.numberReady,"
+    "Up-to-date=.status.updatedNumberScheduled,Available=.status.numberAvailable"
+)
+_COLUMNS: Mapping[str, tuple[Column, ...]] = {
+    "pods": _paths("Name,Ready,Status,Restarts,Age,IP*,Node*"),
+    "nodes": _paths("Name,Status,Roles,Age,Version,Internal-IP*"),
+    "namespaces": (_NAME, *_paths("Status=.status.phase"), _AGE),
+    "daemonsets.apps": (_NAME, *_paths(_DAEMONS), _AGE),
+    "jobs.batch": (_NAME, *_paths("Completions=.spec.completions,Succeeded=.status.succeeded"), _AGE),
     "events": (
-        (
-            Column("Last Seen", "date", ".lastTimestamp"),
-            Column("Type", "string", ".type"),
-            Column("Reason", "string", ".reason"),
-            Column("Object", "string", ".involvedObject.name"),
-            Column("Message", "string", ".message"),
-        ),
-        None,
+        Column("Last Seen", "date", ".lastTimestamp"),
+        *_paths("Type=.type,Reason=.reason,Object=.involvedObject.name,Message=.message"),
     ),
-    "namespaces": ((_NAME, Column("Status", "string", ".status.phase"), _AGE), None),
 }
+_CELLS: Mapping[str, Callable[[Object], list[_Cell]]] = {"pods": _pod_cells, "nodes": _node_cells}
+"""What a row shows where that is not to be found at one path."""

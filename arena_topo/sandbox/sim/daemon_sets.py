@@ -6,13 +6,12 @@ Source: k8s.io/kubernetes pkg/controller/daemon.
 import copy
 import hashlib
 import json
-from contextlib import suppress
+from functools import partial
 
 from arena_topo.model.objects import Object
 from arena_topo.model.scheduling import untolerated
 from arena_topo.sandbox.api.admission import random_suffix
 from arena_topo.sandbox.api.objects import Api
-from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.sim.objects import (
     ENDED_PHASES,
     NODES,
@@ -24,6 +23,7 @@ from arena_topo.sandbox.sim.objects import (
     owner_reference,
     put_status,
     record_event,
+    sync_each,
 )
 from arena_topo.sandbox.sim.scheduler import SchedulerNode, is_selected, node_state, tolerations_of
 
@@ -45,14 +45,10 @@ _TOLERATED = (
 def step(api: Api) -> None:
     """Bring every DaemonSet to where it should be."""
     nodes = [node_state(node) for node in api.store.values(NODES)]
-    for daemon_set in api.store.values(DAEMON_SETS):
-        if not is_deleting(daemon_set):
-            # A DaemonSet whose namespace is about to go can create nothing; the others do not wait for it.
-            with suppress(StatusError):
-                _sync(api, daemon_set, nodes)
+    sync_each(api, DAEMON_SETS, partial(_sync, api, nodes))
 
 
-def _sync(api: Api, daemon_set: Object, nodes: list[SchedulerNode]) -> None:
+def _sync(api: Api, nodes: list[SchedulerNode], daemon_set: Object) -> None:
     spec, revision = _pod_spec(daemon_set), _revision(daemon_set)
     wanted = [node.name for node in nodes if _runs_on(spec, node)]
     pods = controlled(api, daemon_set, PODS)
@@ -96,7 +92,6 @@ def _runs_on(spec: Object, node: SchedulerNode) -> bool:
 
 
 def _revision(daemon_set: Object) -> str:
-    """Return the label of the pods of the present template."""
     text = json.dumps(daemon_set["spec"]["template"], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 

@@ -76,7 +76,8 @@ def _empty(api: Api, namespace: Object) -> None:
     inside = [obj for obj in _objects(api) if obj["metadata"].get("namespace") == name]
     for obj in inside:
         delete(api, obj)
-    # Pods stay for their grace period, and with them the namespace; the deletion of each wakes this controller again.
+    # Pods stay for their grace period, and with them the namespace; the deletion of each wakes this
+    # controller again.
     if not any(_current(api, obj) for obj in inside):
         # Nobody collects events, so they go with the namespace.
         for event in list(api.store.scan(_EVENTS, name)):

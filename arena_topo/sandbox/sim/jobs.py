@@ -1,14 +1,14 @@
-"""The Job controller: some pods at a time, until as many as it takes have succeeded, each with an index or all alike.
+"""The Job controller: some pods at a time, with an index or alike, until enough have succeeded.
 
-Each pod that has ended is counted once: it keeps a finalizer until then. A pod that is deleted counts as failed, unless the
-controller itself does without it.
+Each pod that has ended is counted once: it keeps a finalizer until then. A pod that is deleted counts as
+failed, unless the controller itself does without it.
 
 Source: k8s.io/kubernetes 1.36 pkg/controller/job.
 """
 
 import copy
 from collections.abc import Iterable
-from contextlib import suppress
+from functools import partial
 
 from arena_topo.model.keys import COMPLETION_INDEX
 from arena_topo.model.objects import Object
@@ -16,7 +16,6 @@ from arena_topo.model.text.json import optional_number
 from arena_topo.sandbox.api.admission import random_suffix
 from arena_topo.sandbox.api.objects import Api, seconds_since, timestamp
 from arena_topo.sandbox.api.requests import DeleteOptions
-from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.sim.objects import (
     ENDED_PHASES,
     PODS,
@@ -28,28 +27,25 @@ from arena_topo.sandbox.sim.objects import (
     put_status,
     record_event,
     set_condition,
+    sync_each,
 )
 
 JOBS = ("batch", "jobs")
 _COMPONENT = "job-controller"
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _MAX_PREFIX = 58  # with its suffix, a pod's name has at most the 63 characters of a DNS label
-_MOST_AT_ONCE = 500  # pods that one step creates: the next one goes on
+_MOST_AT_ONCE = 500  # pods that one step creates: the next one continues
 _CLOCK_SECONDS = 1.0  # deadlines and times to live are whole seconds
 _COUNTS = frozenset({"active", "succeeded", "failed"})
-"""Counts that Go's encoder leaves out where they are 0, unlike ``ready`` and ``terminating``, which are pointers."""
+"""Counts that Go's encoder leaves out where they are 0, unlike those that are pointers."""
 
 
 def step(api: Api) -> float | None:
-    """Bring every job to where it should be; return when to look again at jobs with a deadline, in seconds."""
-    timed, alive = False, set()
-    for job in api.store.values(JOBS):
-        if not is_deleting(job):
-            alive.add(job["metadata"]["uid"])
-            # A job whose namespace is about to go can create nothing; the other jobs do not wait for it.
-            with suppress(StatusError):
-                _sync(api, job)
-            timed |= not {"activeDeadlineSeconds", "ttlSecondsAfterFinished"}.isdisjoint(job["spec"])
+    """Bring every job to where it should be; return in how many seconds a deadline may be due."""
+    sync_each(api, JOBS, partial(_sync, api))
+    jobs = [job for job in api.store.values(JOBS) if not is_deleting(job)]
+    alive = {job["metadata"]["uid"] for job in jobs}
+    timed = any({"activeDeadlineSeconds", "ttlSecondsAfterFinished"} & job["spec"].keys() for job in jobs)
     for pod in api.store.values(PODS):
         # Nobody counts the pods of a job that is gone.
         if _is_tracked(pod) and alive.isdisjoint(owner["uid"] for owner in _owners(pod)):
@@ -81,7 +77,7 @@ def _sync(api: Api, job: Object) -> None:
         else:
             _advance(api, job, pods, status)
     finally:
-        # Where no pod can be created, those that have ended are counted all the same.
+        # Where no pod can be created, those that have ended are still counted.
         written = {name: value for name, value in status.items() if value or name not in _COUNTS}
         put_status(api, JOBS, job, written)
 
@@ -99,7 +95,8 @@ def _count(api: Api, job: Object, pods: list[Object], status: Object) -> None:
         if phase == "Succeeded":
             succeeded += 1
             completed |= {index} if index is not None and index < _completions(spec) else set()
-        # A deleted pod may never come to say how it ended. Where the job waits for that, it is not replaced before.
+        # A deleted pod may never come to say how it ended. Where the job waits for that, it is not replaced
+        # before.
         elif phase == "Failed" or (is_deleting(pod) and spec.get("podReplacementPolicy") != "Failed"):
             failed += 1
         else:
@@ -123,7 +120,7 @@ def _suspend(api: Api, job: Object, pods: list[Object], status: Object) -> None:
 
 
 def _advance(api: Api, job: Object, pods: list[Object], status: Object) -> None:
-    """Keep as many pods running as the job has left to complete, until it has succeeded or failed; write *status*."""
+    """Keep as many pods running as are left to complete, until the job ends; write *status*."""
     if holds({"status": status}, "Suspended"):
         _set(status, "Suspended", "False", "JobResumed", "Job resumed")
     status.setdefault("startTime", timestamp())
@@ -150,7 +147,7 @@ def _advance(api: Api, job: Object, pods: list[Object], status: Object) -> None:
 
 
 def _keep(api: Api, job: Object, pods: list[Object], status: Object) -> list[Object]:
-    """Create the pods that are missing and delete those beyond their number; return those that the job has then."""
+    """Create missing pods and delete those beyond their number; return those that there are then."""
     spec, active = job["spec"], [pod for pod in pods if _is_active(pod)]
     if _any_will_do(spec):
         # Once one has succeeded, the others may end as they will.
@@ -185,7 +182,7 @@ def _is_indexed(spec: Object) -> bool:
 
 
 def _any_will_do(spec: Object) -> bool:
-    """Whether one pod that succeeds is enough: without a number of completions the pods share out the work themselves."""
+    """Whether one pod that succeeds is enough: without completions the pods share out the work."""
     return spec.get("completions") is None
 
 
@@ -207,7 +204,6 @@ def _is_tracked(pod: Object) -> bool:
 
 
 def _indexes(text: str) -> set[int]:
-    """Return the indices of ``0,1,4-6``."""
     runs = [part.partition("-") for part in text.split(",")]
     # An administrator may write anything into a status.
     read = [(int(first), int(last or first)) for first, _, last in runs if f"{first}{last}".isdecimal()]
@@ -241,7 +237,6 @@ def _failure(job: Object, status: Object, active: list[Object]) -> tuple[str, st
 
 
 def _expire(api: Api, job: Object, ended: str) -> None:
-    """Delete a job whose time to live after its end is over."""
     ttl = job["spec"].get("ttlSecondsAfterFinished")
     if ttl is not None and seconds_since(ended) >= ttl:
         delete(api, job, DeleteOptions(propagation="Background"))

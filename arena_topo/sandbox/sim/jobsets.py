@@ -1,7 +1,7 @@
 """The JobSet controller (jobset.x-k8s.io/v1alpha2): a Service, the Jobs of each role, conditions, restarts.
 
-A failed Job begins the whole set anew as often as its failure policy says, whatever rules that has; volume claims, a
-coordinator and exclusive placement are not served.
+A failed Job restarts the whole set as often as its failure policy says, whatever rules that has; volume
+claims, a coordinator and exclusive placement are not served.
 
 Source: sigs.k8s.io/jobset 0.12 pkg/controllers (jobset_controller.go, failure_policy.go, success_policy.go).
 """
@@ -9,45 +9,39 @@ Source: sigs.k8s.io/jobset 0.12 pkg/controllers (jobset_controller.go, failure_p
 import copy
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from functools import partial
 
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.model.keys import JOBSET_GLOBAL_INDEX, JOBSET_JOB_INDEX, JOBSET_NAME, JOBSET_ROLE
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api, seconds_since
 from arena_topo.sandbox.api.requests import DeleteOptions
-from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.sim.jobs import JOBS, ending
 from arena_topo.sandbox.sim.objects import (
     controlled,
     delete,
-    is_deleting,
     owner_reference,
     put_status,
     record_event,
     set_condition,
+    sync_each,
 )
 
-JOB_SETS = (JOBSET.group, JOBSET.plural)
-WATCHED = (JOB_SETS, JOBS, ("", "services"))
+_JOB_SETS = (JOBSET.group, JOBSET.plural)
+WATCHED = (_JOB_SETS, JOBS, ("", "services"))
 _COMPONENT = "jobset-controller"
 _DOMAIN = "jobset.sigs.k8s.io"
 _ATTEMPT = f"{_DOMAIN}/restart-attempt"
 _FOREGROUND = DeleteOptions(propagation="Foreground")
 _CLOCK_SECONDS = 1.0  # times to live are whole seconds
 _COUNTS = ("ready", "succeeded", "failed", "active", "suspended")
-Counts = dict[str, int]
+_Counts = dict[str, int]
 
 
 def step(api: Api) -> float | None:
-    """Bring every set to where it should be; return when to look again at sets with a time to live, in seconds."""
-    timed = False
-    for job_set in api.store.values(JOB_SETS):
-        if not is_deleting(job_set):
-            # A set whose namespace is about to go can create nothing; the other sets do not wait for it.
-            with suppress(StatusError):
-                _sync(api, job_set)
-            timed |= "ttlSecondsAfterFinished" in job_set["spec"]
+    """Bring every set to where it should be; return in how many seconds a time to live may be over."""
+    sync_each(api, _JOB_SETS, partial(_sync, api))
+    timed = any("ttlSecondsAfterFinished" in job_set["spec"] for job_set in api.store.values(_JOB_SETS))
     return _CLOCK_SECONDS if timed else None
 
 
@@ -72,7 +66,7 @@ def _sync(api: Api, job_set: Object) -> None:
     else:
         _delete(api, [job for job in own if job not in jobs])
         _keep(api, job_set, status, own, counts)
-    put_status(api, JOB_SETS, job_set, status)
+    put_status(api, _JOB_SETS, job_set, status)
 
 
 def _label(job: Object, key: str) -> str:
@@ -84,7 +78,7 @@ def _is_end(condition: Object) -> bool:
     return condition["type"] in (JOBSET.succeeded, JOBSET.failed) and condition["status"] == "True"
 
 
-def _counts(role: Object, jobs: list[Object]) -> Counts:
+def _counts(role: Object, jobs: list[Object]) -> _Counts:
     """Return how many of the Jobs of a role are ready, have ended, and so on."""
     counts = dict.fromkeys(_COUNTS, 0)
     for job in jobs:
@@ -124,7 +118,7 @@ def _end(api: Api, job_set: Object, status: Object, condition: Object) -> None:
 
 
 def _fail(api: Api, job_set: Object, status: Object, first: str) -> None:
-    """Begin the set anew, or end it, after the Job *first* has failed."""
+    """Restart the set, or end it, after the Job *first* has failed."""
     policy, behind = job_set["spec"].get("failurePolicy"), f"(first failed job: {first})"
     if policy is None:
         text = f"jobset failed due to one or more job failures {behind}"
@@ -160,7 +154,9 @@ def _expire(api: Api, job_set: Object, ended: str) -> None:
         delete(api, job_set, _FOREGROUND)
 
 
-def _keep(api: Api, job_set: Object, status: Object, own: list[Object], counts: Mapping[str, Counts]) -> None:
+def _keep(
+    api: Api, job_set: Object, status: Object, own: list[Object], counts: Mapping[str, _Counts]
+) -> None:
     """Create the Jobs that are missing; suspend, or resume, those that are there."""
     namespace, spec = job_set["metadata"]["namespace"], job_set["spec"]
     suspended, names = bool(spec.get("suspend")), {job["metadata"]["name"] for job in own}
@@ -186,8 +182,8 @@ def _keep(api: Api, job_set: Object, status: Object, own: list[Object], counts: 
     _set(api, job_set, status, word)
 
 
-def _started(job_set: Object, counts: Mapping[str, Counts]) -> Iterator[Object]:
-    """Yield the roles whose time has come: behind others that must be ready, or complete, only once these are."""
+def _started(job_set: Object, counts: Mapping[str, _Counts]) -> Iterator[Object]:
+    """Yield the roles whose time has come: those that they depend on are ready, or complete."""
     in_order = job_set["spec"]["startupPolicy"]["startupPolicyOrder"] == "InOrder"
     replicas = {role["name"]: role["replicas"] for role in job_set["spec"].get("replicatedJobs") or ()}
 

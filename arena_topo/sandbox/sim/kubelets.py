@@ -1,15 +1,4 @@
-"""Which GPUs the device plugins give to pods, and what is published of it: by our agent, and by HAMi.
-
-NVIDIA's plugin gives a pod the free GPUs with the best links between them and knows nothing of other pods of its job;
-our agent then reads the allocation from the kubelet and writes it into the node's annotation. HAMi chooses by the same
-scores, takes a pod's own list of UUIDs first, and writes the allocation on the pod. Where nothing but labels is
-published (the layout ``stock``), nobody sees which GPUs a pod holds, as on such a cluster.
-
-Example: on a DGX-1 whose GPU 0 is taken, a pod with two GPUs gets 1 and 2, the first of the free pairs with two
-NVLinks, and the annotation's users gain ``"team/job-worker-0": [1, 2]``.
-
-Source: NVIDIA/go-gpuallocator, policy best-effort; HAMi 2.8 docs/develop/protocol.md.
-"""
+"""The kubelets of all nodes, and their device plugins: pods run, nodes report, GPUs are given to pods."""
 
 import asyncio
 import copy
@@ -42,104 +31,18 @@ from arena_topo.sandbox.sim.objects import (
     record_event,
 )
 from arena_topo.sandbox.sim.programs import PodProgram
-from arena_topo.sandbox.vendor_agents import AS_PUBLISHED, LOST, SILENT, link_score
+from arena_topo.sandbox.vendor_agents import AS_PUBLISHED, LOST, link_score
 from arena_topo.topology.assemble import occupancy
 from arena_topo.topology.objects import Malformed, NodeFacts, PodFacts, Reading, node_facts, pod_facts
 from arena_topo.topology.sources import annotation, hami
 
-# The status of a pod in each of its states, as a kubelet reports it.
-
-
-def _status(pod: Object, phase: str, state: Object, reason: str = "") -> Object:
-    """Return a status with *state* in every container; *reason* says why the pod is not ready, if it is not."""
-    now, old = timestamp(), {state["name"]: state for state in pod["status"].get("containerStatuses", [])}
-    ready = {"status": "False", "reason": reason} if reason else {"status": "True"}
-    times = {"lastProbeTime": None, "lastTransitionTime": now}
-    states = {"Initialized": {"status": "True"}, "Ready": ready, "ContainersReady": ready}
-    conditions = [{"type": name, **value, **times} for name, value in states.items()]
-    # The scheduler's condition is not the kubelet's to write.
-    conditions += [c for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"]
-    containers = [
-        {
-            "name": container["name"],
-            "state": state,
-            "lastState": old.get(container["name"], {}).get("lastState", {}),
-            "ready": not reason,
-            "restartCount": old.get(container["name"], {}).get("restartCount", 0),
-            "image": container["image"],
-            "imageID": "",
-            "started": not reason,
-        }
-        for container in pod["spec"]["containers"]
-    ]
-    status: Object = pod["status"] | {
-        "phase": phase,
-        "conditions": conditions,
-        "containerStatuses": containers,
-    }
-    return status
-
-
-def creating(pod: Object) -> Object:
-    """Return the status of a pod whose containers are being created."""
-    waiting = {"waiting": {"reason": "ContainerCreating"}}
-    status = _status(pod, "Pending", waiting, "ContainersNotReady")
-    status.setdefault("startTime", timestamp())
-    return status | {"hostIP": address_of(pod["spec"]["nodeName"])}
-
-
-def running(pod: Object) -> Object:
-    """Return the status of a running pod."""
-    digest = hashlib.sha256(pod["metadata"]["uid"].encode()).digest()
-    # 10.244.0.0/16 is the customary network of pods; a pod's uid gives it the same address after each restart.
-    address = f"10.244.{digest[0]}.{digest[1] % 254 + 1}"
-    if pod["spec"].get("hostNetwork"):
-        address = address_of(pod["spec"]["nodeName"])
-    status = _status(pod, "Running", {"running": {"startedAt": timestamp()}})
-    return status | {"podIP": address, "podIPs": [{"ip": address}]}
-
-
-def ended(pod: Object, code: int) -> Object:
-    """Return the status of a pod that will not run again."""
-    phase, reason = ("Succeeded", "PodCompleted") if code == 0 else ("Failed", "PodFailed")
-    return _status(pod, phase, _terminated(pod, code), reason)
-
-
-def backing_off(pod: Object, code: int) -> Object:
-    """Return the status of a pod whose container ended and will be started again."""
-    last = _terminated(pod, code)
-    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
-    # The phase stays as it is: a pod whose container will be restarted is still Running.
-    status = _status(pod, pod["status"]["phase"], waiting, "ContainersNotReady")
-    for state in status["containerStatuses"]:
-        state |= {"lastState": last, "restartCount": state["restartCount"] + 1}
-    return status
-
-
-def _terminated(pod: Object, code: int) -> Object:
-    """Return the state of a container that ran and ended with *code*."""
-    # The containers of a simulated pod start and end together, so the first speaks for all.
-    old = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {}).get("running", {})
-    reason = "Completed" if code == 0 else "Error"
-    body: Object = {"exitCode": code, "reason": reason, "finishedAt": timestamp()}
-    return {"terminated": body | ({"startedAt": old["startedAt"]} if old else {})}
-
-
-def restarts(pod: Object, code: int) -> bool:
-    """Whether a container that ended with *code* is started again."""
-    policy = pod["spec"].get("restartPolicy", "Always")
-    return policy == "Always" or (policy == "OnFailure" and code != 0)
-
-
-# The kubelets of all nodes: pods start, print, end, and are stopped.
-
 # In seconds of the simulation, of which ``Clock.speed`` pass in a real one.
-PULL_SECONDS = 0.5
-START_SECONDS = 0.5
-STOP_SECONDS = 0.3
-BACKOFF_SECONDS = 2.0
-WAIT_SECONDS = 0.2
-STOPPED = 143
+_PULL_SECONDS = 0.5
+_START_SECONDS = 0.5
+_STOP_SECONDS = 0.3
+_BACKOFF_SECONDS = 2.0
+_WAIT_SECONDS = 0.2
+_STOPPED = 143
 """Exit code of a container that ended because it was asked to, by SIGTERM."""
 
 
@@ -208,14 +111,14 @@ class Kubelet:
 
     async def _run_pod(self, pod: Object) -> None:
         """Bring a pod up, run it, and run it again where its restart policy says so."""
-        # A pod that runs already was restored with the sandbox's state and goes on where it was.
+        # A pod that runs already was restored with the sandbox's state and continues where it was.
         if pod["status"].get("phase") != "Running":
-            self._change(pod, creating)
-            await self._clock.sleep(PULL_SECONDS)
+            self._change(pod, _creating)
+            await self._clock.sleep(_PULL_SECONDS)
             for container in pod["spec"]["containers"]:
                 text = f'Container image "{container["image"]}" already present on machine'
                 self._record(pod, "Pulled", text, container["name"])
-            await self._clock.sleep(START_SECONDS)
+            await self._clock.sleep(_START_SECONDS)
             self._start_containers(pod)
         while True:
             code = await self._run_program(pod)
@@ -223,14 +126,14 @@ class Kubelet:
             current = self._current(pod)
             if current is None:
                 return
-            again = restarts(current, code)
+            again = _restarts(current, code)
             self.log_of(current).close()
-            state = backing_off if again else ended
+            state = _backing_off if again else _ended
             self._change(pod, partial(state, code=code))
             if not again:
                 return
             self._record_back_off(pod)
-            await self._clock.sleep(BACKOFF_SECONDS)
+            await self._clock.sleep(_BACKOFF_SECONDS)
             self._start_containers(pod)
 
     def _start_containers(self, pod: Object) -> None:
@@ -238,7 +141,7 @@ class Kubelet:
         if current is not None:
             for container in current["spec"]["containers"]:
                 self.log_of(current, container["name"])
-            self._change(pod, running)
+            self._change(pod, _running)
             for container in current["spec"]["containers"]:
                 self._record(pod, "Created", "Container created (simulated)", container["name"])
                 self._record(pod, "Started", "Container started (simulated)", container["name"])
@@ -271,7 +174,7 @@ class Kubelet:
             program = self._program(current) if current is not None else PodProgram()
             # Until all workers run, a launcher's mpirun would only repeat its connections.
             if program is None:
-                await self._clock.sleep(WAIT_SECONDS)
+                await self._clock.sleep(_WAIT_SECONDS)
         current = self._current(pod)
         if current is None:
             return 0
@@ -295,13 +198,13 @@ class Kubelet:
                 self._record(pod, "Killing", text, container["name"])
         grace = pod["metadata"].get("deletionGracePeriodSeconds", 0)
         # Simulated programs end as soon as they are asked to, whatever grace they have.
-        await self._clock.sleep(min(grace, STOP_SECONDS))
+        await self._clock.sleep(min(grace, _STOP_SECONDS))
         current = self._current(pod)
         if current is None:
             return
         # With a finalizer the object stays, as a pod that has ended, until somebody removes it.
         if current["metadata"].get("finalizers"):
-            self._change(pod, partial(ended, code=STOPPED))
+            self._change(pod, partial(_ended, code=_STOPPED))
             self._stops.pop(pod["metadata"]["uid"], None)
             return
         self._api.store.drop(PODS, current)
@@ -319,7 +222,89 @@ def _print_failure(task: asyncio.Task[None]) -> None:
         traceback.print_exception(error, file=sys.stderr)
 
 
-# Nodes: what a kubelet reports of itself, and nodes whose kubelet is lost.
+# The status of a pod in each of its states.
+
+
+def _creating(pod: Object) -> Object:
+    waiting = {"waiting": {"reason": "ContainerCreating"}}
+    status = _status(pod, "Pending", waiting, "ContainersNotReady")
+    status.setdefault("startTime", timestamp())
+    return status | {"hostIP": address_of(pod["spec"]["nodeName"])}
+
+
+def _running(pod: Object) -> Object:
+    digest = hashlib.sha256(pod["metadata"]["uid"].encode()).digest()
+    # 10.244.0.0/16 is the customary network of pods; a pod's uid gives it the same address after each
+    # restart.
+    address = f"10.244.{digest[0]}.{digest[1] % 254 + 1}"
+    if pod["spec"].get("hostNetwork"):
+        address = address_of(pod["spec"]["nodeName"])
+    status = _status(pod, "Running", {"running": {"startedAt": timestamp()}})
+    return status | {"podIP": address, "podIPs": [{"ip": address}]}
+
+
+def _ended(pod: Object, code: int) -> Object:
+    """Return the status of a pod that will not run again."""
+    phase, reason = ("Succeeded", "PodCompleted") if code == 0 else ("Failed", "PodFailed")
+    return _status(pod, phase, _terminated(pod, code), reason)
+
+
+def _backing_off(pod: Object, code: int) -> Object:
+    """Return the status of a pod whose container ended and will be started again."""
+    last = _terminated(pod, code)
+    waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    # The phase stays as it is: a pod whose container will be restarted is still Running.
+    status = _status(pod, pod["status"]["phase"], waiting, "ContainersNotReady")
+    for state in status["containerStatuses"]:
+        state |= {"lastState": last, "restartCount": state["restartCount"] + 1}
+    return status
+
+
+def _restarts(pod: Object, code: int) -> bool:
+    """Whether a container that ended with *code* is started again."""
+    policy = pod["spec"].get("restartPolicy", "Always")
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def _status(pod: Object, phase: str, state: Object, reason: str = "") -> Object:
+    """Return a status with *state* in every container; *reason* says why the pod is not ready."""
+    now, old = timestamp(), {state["name"]: state for state in pod["status"].get("containerStatuses", [])}
+    ready = {"status": "False", "reason": reason} if reason else {"status": "True"}
+    times = {"lastProbeTime": None, "lastTransitionTime": now}
+    states = {"Initialized": {"status": "True"}, "Ready": ready, "ContainersReady": ready}
+    conditions = [{"type": name, **value, **times} for name, value in states.items()]
+    # The scheduler's condition is not the kubelet's to write.
+    conditions += [c for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"]
+    containers = [
+        {
+            "name": container["name"],
+            "state": state,
+            "lastState": old.get(container["name"], {}).get("lastState", {}),
+            "ready": not reason,
+            "restartCount": old.get(container["name"], {}).get("restartCount", 0),
+            "image": container["image"],
+            "imageID": "",
+            "started": not reason,
+        }
+        for container in pod["spec"]["containers"]
+    ]
+    status: Object = pod["status"] | {
+        "phase": phase,
+        "conditions": conditions,
+        "containerStatuses": containers,
+    }
+    return status
+
+
+def _terminated(pod: Object, code: int) -> Object:
+    # The containers of a simulated pod start and end together, so the first speaks for all.
+    old = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {}).get("running", {})
+    reason = "Completed" if code == 0 else "Error"
+    body: Object = {"exitCode": code, "reason": reason, "finishedAt": timestamp()}
+    return {"terminated": body | ({"startedAt": old["startedAt"]} if old else {})}
+
+
+# What a kubelet reports of its node.
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _CORDONED = "node.kubernetes.io/unschedulable"
@@ -346,52 +331,64 @@ _INFO = {
 
 
 def report(api: Api) -> None:
-    """Give every node the status its kubelet would, and delete pods whose node is lost or gone."""
-    lost = {}
+    """Give every node the status its kubelet would, and delete the pods of nodes that are gone."""
+    names = set()
     for node in api.store.values(NODES):
-        name, mark = node["metadata"]["name"], (node["metadata"].get("annotations") or {}).get(LOST)
-        lost[name] = mark not in {None, SILENT}
-        ready = "True" if mark is None else "Unknown"
+        names.add(node["metadata"]["name"])
+        is_lost = LOST in (node["metadata"].get("annotations") or {})
+        ready = "Unknown" if is_lost else "True"
         conditions = node.get("status", {}).get("conditions", [])
         # Written only when it changes: this step is woken by every change of a node, its own included.
         if not any((c["type"], c["status"]) == ("Ready", ready) for c in conditions):
-            api.store.put(NODES, _reported(node, lost=mark is not None))
-    # A node that is gone counts as lost: the pod garbage collector deletes its pods, too.
+            api.store.put(NODES, _reported(node, is_lost=is_lost))
     for pod in api.store.values(PODS):
-        if (node := pod["spec"].get("nodeName")) and lost.get(node, True):
+        if (node := pod["spec"].get("nodeName")) and node not in names:
             delete(api, pod, _AT_ONCE)
 
 
-def _reported(node: Object, *, lost: bool) -> Object:
+def _reported(node: Object, *, is_lost: bool) -> Object:
     body, now = copy.deepcopy(node), timestamp()
     name, status, spec = body["metadata"]["name"], body.setdefault("status", {}), body.setdefault("spec", {})
     status["conditions"] = [
         {"type": type_, "status": value, "reason": reason, "message": message}
         | {"lastHeartbeatTime": now, "lastTransitionTime": now}
-        for type_, value, reason, message in (*_CONDITIONS, _GONE if lost else _READY)
+        for type_, value, reason, message in (*_CONDITIONS, _GONE if is_lost else _READY)
     ]
-    # What a layout says of its machines stays; a node that was created by hand gets the figures of a small one.
+    # What a layout says of its machines stays; a node that was created by hand gets the figures of a small
+    # one.
     status.setdefault("capacity", {"cpu": "8", "memory": "32Gi", "pods": "110"})
     status.setdefault("allocatable", status["capacity"])
     addresses = [{"type": "InternalIP", "address": address_of(name)}, {"type": "Hostname", "address": name}]
     status.setdefault("addresses", addresses)
     status.setdefault("nodeInfo", _INFO)
     taints = [taint for taint in spec.pop("taints", []) if taint["key"] != _UNREACHABLE]
-    if lost:
+    if is_lost:
         taints += [{"key": _UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
-    # The node lifecycle controller does the same for whoever cordons a node by its spec.
+    # The node lifecycle controller does the same where a node is cordoned by its spec.
     if spec.get("unschedulable") and not any(taint["key"] == _CORDONED for taint in taints):
         taints.append({"key": _CORDONED, "effect": "NoSchedule"})
     spec |= {"taints": taints} if taints else {}
     return body
 
 
+# Which GPUs the device plugins give to pods, and what is published of it: by our agent, and by HAMi.
+#
+# NVIDIA's plugin gives a pod the free GPUs with the best links between them and knows nothing of other pods
+# of its job; our agent then reads the allocation from the kubelet and writes it into the node's annotation.
+# HAMi chooses by the same scores, takes a pod's own list of UUIDs first, and writes the allocation on the
+# pod. Where nothing but labels is published, nobody sees which GPUs a pod holds, as on such a cluster.
+#
+# Example: on a DGX-1 whose GPU 0 is taken, a pod with two GPUs gets 1 and 2, the first of the free pairs with
+# two NVLinks, and the annotation's users gain ``"team/job-worker-0": [1, 2]``.
+#
+# Source: NVIDIA/go-gpuallocator, policy best-effort; HAMi 2.8 docs/develop/protocol.md.
+
 _MOST_SETS = 20_000
 """Sets of GPUs that are compared: all of a machine with sixteen, eight of which are asked for (12,870)."""
 
 
-def step(api: Api) -> None:
-    """Give every bound pod its GPUs, and publish who holds which."""
+def allocate(api: Api) -> None:
+    """Give every bound pod its GPUs, and publish which pods hold which."""
     pods: dict[str, list[Object]] = {}
     for pod in sorted(api.store.values(PODS), key=_age):
         node = pod["spec"].get("nodeName")
@@ -404,7 +401,7 @@ def step(api: Api) -> None:
                 _allocate_by_hami(api, node_facts(node), pods.get(node["metadata"]["name"], []))
             elif GPU_TOPOLOGY in published:
                 _publish(api, node, pods.get(node["metadata"]["name"], []))
-        # A user may write anything into an annotation: then nothing is published, and the other nodes go on.
+        # A user may write anything into an annotation: then nothing is published for its node.
         except (Malformed, DocumentError):
             continue
 
@@ -455,7 +452,6 @@ def _allocate_by_hami(api: Api, node: NodeFacts, pods: Sequence[Object]) -> None
 
 
 def _resource(pods: Iterable[Object]) -> str:
-    """Return the resource by which the pods of one node request GPUs."""
     asked = {name for pod in pods for name in pod_facts(pod).requests}
     return next((name for name in GPU_RESOURCES if name in asked), GPU_RESOURCES[0])
 
@@ -484,7 +480,7 @@ def _scores(gpus: Sequence[Gpu], links: LinkGraph | None) -> Mapping[tuple[int, 
 
 
 def best_set(free: Sequence[int], count: int, scores: Mapping[tuple[int, int], int]) -> tuple[int, ...]:
-    """Return the *count* GPUs of *free* whose links have the highest sum of *scores*; of equals, the first."""
+    """Return the *count* GPUs of *free* with the highest sum of *scores*; of equals, the first."""
     if comb(len(free), count) > _MOST_SETS:
         return tuple(free[:count])
     return max(

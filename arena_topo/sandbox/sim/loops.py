@@ -1,4 +1,4 @@
-"""Simulated time, and controllers as level-triggered loops: a change wakes one, its step looks at everything."""
+"""Simulated time, and controllers as level-triggered loops: a step looks at everything."""
 
 import asyncio
 import sys
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from arena_topo.sandbox.api.kinds import ResourceKey
 from arena_topo.sandbox.api.store import Change, Store
 
-EVENTS: ResourceKey = ("", "events")
-SETTLE_SECONDS = 0.01
-RETRY_SECONDS = 1.0
+_EVENTS: ResourceKey = ("", "events")
+_SETTLE_SECONDS = 0.01
+_RETRY_SECONDS = 1.0
 
-Step = Callable[[], float | None]
-"""A step does what is due, and returns after how many real seconds more may be due: None for the next change."""
+_Step = Callable[[], float | None]
+"""A step does what is due, and returns in how many real seconds more may be: None for a change."""
 
 
 @dataclass(slots=True)
@@ -29,9 +29,9 @@ class Clock:
 
 
 class Loop:
-    """One controller, woken by changes of *resources*: of all but events, which nobody reacts to, where it is None."""
+    """One controller, woken by changes of *resources*; by None, of all but events."""
 
-    def __init__(self, store: Store, resources: Collection[ResourceKey] | None, step: Step) -> None:
+    def __init__(self, store: Store, resources: Collection[ResourceKey] | None, step: _Step) -> None:
         self._resources = None if resources is None else frozenset(resources)
         self._step = step
         self._wake = asyncio.Event()
@@ -40,7 +40,9 @@ class Loop:
         self._stop = store.listen(self._notice)
 
     def _notice(self, change: Change) -> None:
-        watched = change.resource != EVENTS if self._resources is None else change.resource in self._resources
+        watched = (
+            change.resource != _EVENTS if self._resources is None else change.resource in self._resources
+        )
         if watched:
             self._wake.set()
 
@@ -52,11 +54,12 @@ class Loop:
                 try:
                     await asyncio.wait_for(self._wake.wait(), delay)
                     # Changes come in bursts: one step looks at all of a burst.
-                    await asyncio.sleep(SETTLE_SECONDS)
+                    await asyncio.sleep(_SETTLE_SECONDS)
                 # The time that the last step asked for has passed: it is due without a change.
                 except TimeoutError:
                     pass
-                # Cleared before the step, so that the step's own changes, and later ones, wake the loop again.
+                # Cleared before the step, so that the step's own changes, and later ones, wake the loop
+                # again.
                 self._wake.clear()
                 delay = self._guarded_step()
         finally:
@@ -65,6 +68,6 @@ class Loop:
     def _guarded_step(self) -> float | None:
         try:
             return self._step()
-        except Exception:  # noqa: BLE001  # one object that a controller stumbles over must not end the cluster
+        except Exception:  # noqa: BLE001  # one object must not end the cluster
             traceback.print_exc(file=sys.stderr)
-            return RETRY_SECONDS
+            return _RETRY_SECONDS

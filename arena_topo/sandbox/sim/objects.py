@@ -1,14 +1,16 @@
-"""What all controllers do to objects: read and write conditions, own and delete objects, record events, name addresses."""
+"""What all controllers do to objects: write conditions, own and delete objects, record events."""
 
 import copy
 import hashlib
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import ResourceKey
 from arena_topo.sandbox.api.objects import Api, timestamp
-from arena_topo.sandbox.api.requests import DeleteOptions
+from arena_topo.sandbox.api.requests import DeleteOptions, StatusError
 
 PODS: ResourceKey = ("", "pods")
 NODES: ResourceKey = ("", "nodes")
@@ -30,7 +32,7 @@ def holds(obj: Object, condition: str) -> bool:
 def set_condition(
     status: Object, condition: str, value: str, reason: str, message: str, *, updated: str = ""
 ) -> bool:
-    """Set a condition in place and return whether it is new; *updated* names a field for the instant of the update.
+    """Set a condition in place, with the instant in the field *updated*; return whether it is new.
 
     The instant of transition stays where only the reason or the message changes.
     """
@@ -66,6 +68,24 @@ def delete(api: Api, obj: Object, options: DeleteOptions = _PLAIN_DELETE) -> Non
     # A grace of 0 ends a deletion that has begun, as for pods of a lost node, whose kubelet never will.
     if current is not None and (not is_deleting(current) or options.grace == 0):
         api.delete(kind, meta.get("namespace", ""), meta["name"], options)
+
+
+def sync_each(api: Api, resource: ResourceKey, sync: Callable[[Object], None]) -> None:
+    """Let a controller *sync* every object of its resource whose deletion has not begun."""
+    for obj in api.store.values(resource):
+        if not is_deleting(obj):
+            # An object whose namespace is about to go can create nothing; the other objects do not wait for
+            # it.
+            with suppress(StatusError):
+                sync(obj)
+
+
+def clean_up(api: Api, job: Object) -> None:
+    """Delete the pods of a finished job of Kubeflow by its clean-up policy; the default keeps them."""
+    policy = (job["spec"].get("runPolicy") or {}).get("cleanPodPolicy", "None")
+    for pod in controlled(api, job, PODS):
+        if policy == "All" or (policy == "Running" and pod["status"].get("phase") in {"Running", "Pending"}):
+            delete(api, pod)
 
 
 def owner_reference(obj: Object) -> Object:
@@ -105,7 +125,7 @@ def record_event(
     action: str = "",
     container: str = "",
 ) -> None:
-    """Write an event about an object, or about a *container* of it; a repeated one is counted, not written again.
+    """Write an event about an object, or about a *container* of it; a repeated one is counted.
 
     With *action* it has the form of the newer API (events.k8s.io), which the scheduler uses: one instant with
     microseconds, no count and no source.
@@ -113,7 +133,8 @@ def record_event(
     meta = about["metadata"]
     # Events of cluster-wide objects, such as nodes, live in the namespace default.
     namespace = meta.get("namespace", "default")
-    # Events are a courtesy: where a namespace is about to go, the object's controller does its work without them.
+    # Events are a courtesy: where a namespace is about to go, the object's controller does its work without
+    # them.
     space = api.find(api.kind("v1", "Namespace"), "", namespace)
     if space is None or is_deleting(space):
         return
@@ -162,7 +183,7 @@ def _micro_time(instant: datetime) -> str:
 
 
 def address_of(name: str) -> str:
-    """Return a node's address: the one in its name (``cn-shanghai.192.168.16.172``), or one derived from it."""
+    """Return a node's address: the one in its name (``cn.192.168.16.172``), or one derived from it."""
     parts = [part.rpartition("-")[2] for part in name.split(".")[-4:]]
     if len(parts) == 4 and all(part.isdigit() for part in parts):
         return ".".join(parts)

@@ -1,4 +1,4 @@
-"""The scheduler: pods one by one, gangs as a whole or not at all."""
+"""The scheduler: pods one by one, gangs whole or not at all, in kube-scheduler's words (1.36.3)."""
 
 import copy
 import json
@@ -24,16 +24,21 @@ from arena_topo.sandbox.sim.objects import (
 )
 from arena_topo.topology.objects import pod_facts
 
-# Which nodes can take a pod, and why the others cannot, in kube-scheduler's words.
-#
-# Source: k8s.io/kubernetes pkg/scheduler/framework/plugins (the wording seen on 1.36.3).
-
-UNSCHEDULABLE = "node(s) were unschedulable"
-TAINTED = "node(s) had untolerated taint(s)"
-AFFINITY = "node(s) didn't match Pod's node affinity/selector"
-SPREAD = "node(s) didn't match pod topology spread constraints"
-TOO_MANY_PODS = "Too many pods"
+_NAME = "default-scheduler"
+_GATED = "Scheduling is blocked due to non-empty scheduling gates"
 _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_GangKey = tuple[str, str]
+"""Namespace and name of a gang."""
+
+
+@dataclass(slots=True)
+class _Gang:
+    """Pods that start together: those that wait, how many have a node, and how many there must be."""
+
+    name: str
+    minimum: int
+    bound: int = 0
+    waiting: list[Object] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -50,23 +55,215 @@ class SchedulerNode:
 
     def add(self, pod: Object) -> None:
         """Count *pod* as running here."""
-        for name, value in requests_of(pod).items():
+        for name, value in _requests_of(pod).items():
             self.free[name] = self.free.get(name, 0) - value
         self.pods.append(pod)
 
     def remove(self, pod: Object) -> None:
         """Count *pod* as not running here."""
-        for name, value in requests_of(pod).items():
+        for name, value in _requests_of(pod).items():
             self.free[name] = self.free.get(name, 0) + value
         self.pods.remove(pod)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class _Verdict:
     """Why a node cannot take a pod, and whether preempting others there would change it."""
 
     reasons: tuple[str, ...] = ()
     preemptible: bool = False
+
+
+class Scheduler:
+    """Binds pods to nodes."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+
+    def step(self) -> None:
+        """Schedule whatever can be scheduled now."""
+        pods = self._api.store.values(PODS)
+        waiting = [pod for pod in pods if _is_waiting(pod)]
+        # Most changes bring nothing to schedule: the nodes need not be summed up then.
+        if not waiting:
+            return
+        nodes = self._nodes(pods)
+        gangs: dict[_GangKey, _Gang] = {}
+        for pod in sorted(waiting, key=_order):
+            key = _gang_of(pod)
+            if pod["spec"].get("schedulingGates"):
+                self._set_unscheduled(pod, "SchedulingGated", _GATED)
+            elif key is None:
+                self._place(pod, nodes)
+            else:
+                gang = gangs.setdefault(key, _Gang("/".join(key), _minimum(pod)))
+                gang.waiting.append(pod)
+        for key, gang in gangs.items():
+            gang.bound = sum(_gang_of(pod) == key and bool(pod["spec"].get("nodeName")) for pod in pods)
+            self._place_gang(gang, nodes)
+
+    def _nodes(self, pods: list[Object]) -> list[SchedulerNode]:
+        states = {state.name: state for state in map(node_state, self._api.store.values(NODES))}
+        for pod in pods:
+            state = states.get(pod["spec"].get("nodeName", ""))
+            if state is not None and pod["status"].get("phase") not in ENDED_PHASES:
+                state.add(pod)
+        return sorted(states.values(), key=lambda state: state.name)
+
+    def _place(self, pod: Object, nodes: list[SchedulerNode]) -> None:
+        chosen, verdicts = _choose(pod, nodes)
+        if chosen is None:
+            self._reject(pod, _explain(verdicts))
+            return
+        chosen.add(pod)
+        self._bind(pod, chosen.name)
+
+    def _place_gang(self, gang: _Gang, nodes: list[SchedulerNode]) -> None:
+        """Bind as many pods of a gang as have room, or none where that leaves it below its minimum."""
+        count = gang.bound + len(gang.waiting)
+        if count < gang.minimum:
+            numbers = f"current pods number: {count}, minMember of group: {gang.minimum}"
+            text = f"pre-filter pod {{}} cannot find enough sibling pods, {numbers}"
+            self._reject_all(gang.waiting, text)
+            return
+        # Without an arrangement, as on every cluster but ACK's, each pod goes to the node that suits it best.
+        arranged = _arrange(gang.waiting, nodes) or {}
+        by_name = {node.name: node for node in nodes}
+        placed: list[tuple[Object, SchedulerNode]] = []
+        failed: list[tuple[Object, str]] = []
+        for pod in gang.waiting:
+            node = by_name.get(arranged.get(pod["metadata"]["name"], ""))
+            chosen, verdicts = (node, []) if node else _choose(pod, nodes)
+            if chosen is None:
+                failed.append((pod, _explain(verdicts)))
+            else:
+                chosen.add(pod)
+                placed.append((pod, chosen))
+        if gang.bound + len(placed) >= gang.minimum:
+            if arranged:
+                self._annotate_gpus(placed)
+            for pod, node in placed:
+                self._bind(pod, node.name)
+        else:
+            # The room is free again for the gangs behind this one.
+            for pod, node in placed:
+                node.remove(pod)
+            culprit = failed[0][0]["metadata"]["name"]
+            text = f"due to Pod {culprit} is unschedulable even after PostFilter"
+            self._reject_all([pod for pod, _ in placed], f"PodGroup {gang.name} gets rejected {text}")
+        for pod, message in failed:
+            self._reject(pod, message)
+
+    def _annotate_gpus(self, placed: list[tuple[Object, SchedulerNode]]) -> None:
+        """Write on the pods of a gang on one ACK node which GPUs they get."""
+        node, pods = placed[0][1], [pod for pod, _ in placed]
+        # The gang's own pods are on the node already, and have no GPUs yet.
+        others = [pod for pod in node.pods if not any(pod is own for own in pods)]
+        annotations = _choose_gpus(self._api, replace(node, pods=others), pods)
+        for pod in pods:
+            if gpus := annotations.get(pod["metadata"]["name"]):
+                body = copy.deepcopy(pod)
+                body["metadata"].setdefault("annotations", {})[_GROUP] = gpus
+                self._api.store.put(PODS, body)
+
+    def _bind(self, pod: Object, node: str) -> None:
+        meta = pod["metadata"]
+        body = copy.deepcopy(self._api.get(self._api.kind("v1", "Pod"), meta["namespace"], meta["name"]))
+        body["spec"]["nodeName"] = node
+        conditions = [c for c in body["status"].get("conditions", []) if c["type"] != "PodScheduled"]
+        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+        body["status"]["conditions"] = [*conditions, scheduled | {"lastTransitionTime": timestamp()}]
+        bound = self._api.store.put(PODS, body)
+        text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
+        record_event(self._api, bound, _NAME, "Scheduled", text, action="Binding")
+
+    def _reject_all(self, pods: list[Object], text: str) -> None:
+        for pod in pods:
+            self._reject(pod, text.replace("{}", pod["metadata"]["name"]))
+
+    def _reject(self, pod: Object, message: str) -> None:
+        if self._set_unscheduled(pod, "Unschedulable", message):
+            reason = "FailedScheduling"
+            record_event(self._api, pod, _NAME, reason, message, warning=True, action="Scheduling")
+
+    def _set_unscheduled(self, pod: Object, reason: str, message: str) -> bool:
+        """Write why *pod* waits; return whether that is new."""
+        status = copy.deepcopy(pod["status"])
+        if not set_condition(status, "PodScheduled", "False", reason, message):
+            return False
+        put_status(self._api, PODS, pod, status)
+        return True
+
+
+def _is_waiting(pod: Object) -> bool:
+    spec = pod["spec"]
+    # Pods of other schedulers (Volcano, Kueue) wait and get no condition, as on a cluster without them.
+    if spec.get("schedulerName", _NAME) != _NAME or spec.get("nodeName"):
+        return False
+    return pod["status"].get("phase") not in ENDED_PHASES and not is_deleting(pod)
+
+
+def _order(pod: Object) -> tuple[int, str, str]:
+    meta = pod["metadata"]
+    # The queue's order: higher priorities first, then older pods.
+    return (-pod["spec"].get("priority", 0), meta["creationTimestamp"], meta["name"])
+
+
+def _gang_of(pod: Object) -> _GangKey | None:
+    """Return the gang that a pod belongs to, by the labels of coscheduling; its PodGroups are not served."""
+    name = (pod["metadata"].get("labels") or {}).get(GANG_NAME)
+    return (pod["metadata"]["namespace"], name) if name else None
+
+
+def _minimum(pod: Object) -> int:
+    """Return how many pods of the gang of *pod* must start together; 0 where its labels do not say."""
+    labelled = pod["metadata"]["labels"].get(GANG_MIN_AVAILABLE, "")
+    return int(labelled) if labelled.isdigit() else 0
+
+
+def _choose(pod: Object, nodes: list[SchedulerNode]) -> tuple[SchedulerNode | None, list[_Verdict]]:
+    """Return the node that suits *pod* best, the emptiest, or what speaks against each node."""
+    requests, verdicts, fitting = _requests_of(pod), [], []
+    for node in nodes:
+        verdict = _judge(pod, requests, node, nodes)
+        if verdict is None:
+            fitting.append(node)
+        else:
+            verdicts.append(verdict)
+    # cpu and memory always count, as in kube-scheduler's LeastAllocated; what the pod asks for counts, too.
+    resources = ({"cpu", "memory"} | requests.keys()) - {"pods"}
+    best = min(fitting, key=lambda node: (_load(node, resources), node.name), default=None)
+    return best, verdicts
+
+
+def _load(node: SchedulerNode, resources: set[str]) -> float:
+    """Return the mean share of *resources* in use; of two alike, the node with fewer pods is the emptier."""
+    shares = [
+        1 - node.free.get(name, 0) / node.capacity[name] for name in resources if node.capacity.get(name)
+    ]
+    return round(sum(shares) / len(shares), 6) + len(node.pods) * 1e-6 if shares else 0.0
+
+
+def _explain(verdicts: list[_Verdict]) -> str:
+    """Return kube-scheduler's message for a pod that no node can take."""
+    total = len(verdicts)
+    if not total:
+        return "no nodes available to schedule pods"
+    head = f"0/{total} nodes are available"
+    counts = Counter(reason for verdict in verdicts for reason in verdict.reasons)
+    # kube-scheduler sorts the texts, counts included: "10 Insufficient cpu" comes before "2 Insufficient
+    # memory".
+    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
+    preemptible = sum(verdict.preemptible for verdict in verdicts)
+    tails = [f"{preemptible} No preemption victims found for incoming pod"] if preemptible else []
+    if total - preemptible:
+        tails.append(f"{total - preemptible} Preemption is not helpful for scheduling")
+    return f"{head}: {reasons}. no new claims to deallocate, preemption: {head}: {', '.join(sorted(tails))}."
+
+
+# Which nodes can take a pod, and why the others cannot.
+#
+# Source: k8s.io/kubernetes pkg/scheduler/framework/plugins.
 
 
 def node_state(node: Object) -> SchedulerNode:
@@ -79,33 +276,33 @@ def node_state(node: Object) -> SchedulerNode:
     return SchedulerNode(meta["name"], labels, taints, unschedulable, allocatable, dict(allocatable))
 
 
-def requests_of(pod: Object) -> dict[str, int]:
+def _requests_of(pod: Object) -> dict[str, int]:
     """Return the amounts that a pod requests, of which ``pods`` is always 1."""
     return {**pod_facts(pod).requests, "pods": 1}
 
 
-def judge(
+def _judge(
     pod: Object, requests: Mapping[str, int], node: SchedulerNode, nodes: list[SchedulerNode]
-) -> Verdict | None:
-    """Return why *node* cannot take *pod* with its *requests*, or None if it can; the first filter decides."""
+) -> _Verdict | None:
+    """Return why *node* cannot take *pod* with its *requests*, None if it can."""
     tolerations = tolerations_of(pod["spec"])
     # A pod that tolerates the taint of a cordoned node may go there before the node has the taint, too.
     if node.unschedulable and untolerated((_CORDON,), tolerations):
-        return Verdict((UNSCHEDULABLE,))
+        return _Verdict(("node(s) were unschedulable",))
     if untolerated(node.taints, tolerations):
-        return Verdict((TAINTED,))
+        return _Verdict(("node(s) had untolerated taint(s)",))
     if not is_selected(pod["spec"], node):
-        return Verdict((AFFINITY,))
+        return _Verdict(("node(s) didn't match Pod's node affinity/selector",))
     # An overcommitted node has less than nothing free; a request of 0 fits even there.
     short = [name for name, value in requests.items() if value > max(node.free.get(name, 0), 0)]
     if short:
-        words = tuple(TOO_MANY_PODS if name == "pods" else f"Insufficient {name}" for name in short)
+        words = tuple("Too many pods" if name == "pods" else f"Insufficient {name}" for name in short)
         # Evicting others helps only where the node is big enough when it is empty.
-        return Verdict(words, all(requests[name] <= node.capacity.get(name, 0) for name in short))
+        return _Verdict(words, all(requests[name] <= node.capacity.get(name, 0) for name in short))
     constraints = pod["spec"].get("topologySpreadConstraints") or ()
     hard = [c for c in constraints if c.get("whenUnsatisfiable") == "DoNotSchedule"]
     if any(_is_skewed(pod, constraint, node, nodes) for constraint in hard):
-        return Verdict((SPREAD,), preemptible=True)
+        return _Verdict(("node(s) didn't match pod topology spread constraints",), preemptible=True)
     return None
 
 
@@ -144,8 +341,8 @@ def _requirements(expressions: Iterable[Object] | None) -> tuple[Requirement, ..
 def _is_skewed(pod: Object, constraint: Object, node: SchedulerNode, nodes: list[SchedulerNode]) -> bool:
     """Whether *pod* on *node* would break a spread constraint.
 
-    Example: with ``maxSkew: 1`` over hostnames and two pods on node a, none on b, a third pod on a would make the skew
-    3 - 0, more than 1; on b it makes 1 - 0.
+    Example: with ``maxSkew: 1`` over hostnames and two pods on node a, none on b, a third pod on a would make
+    the skew 3 - 0, more than 1; on b it makes 1 - 0.
     """
     key = constraint["topologyKey"]
     # A node without the key is in no domain, and kube-scheduler never uses it.
@@ -153,8 +350,8 @@ def _is_skewed(pod: Object, constraint: Object, node: SchedulerNode, nodes: list
         return True
     counts: dict[str, int] = {}
     for other in nodes:
-        # By the default nodeAffinityPolicy, Honor, nodes that the pod cannot use do not count: an empty domain of theirs
-        # would make every other one look too full.
+        # By the default nodeAffinityPolicy, Honor, nodes that the pod cannot use do not count: an empty
+        # domain of theirs would make every other one look too full.
         if key in other.labels and is_selected(pod["spec"], other):
             domain = other.labels[key]
             matching = sum(_is_counted(pod, constraint, placed) for placed in other.pods)
@@ -179,25 +376,26 @@ def _is_counted(pod: Object, constraint: Object, other: Object) -> bool:
 
 # ACK's topology mode: all pods of a job on one node, on the GPUs whose weakest link is the strongest.
 #
-# Source of the rule: kubeflow/arena 0.15.5 pkg/topnode and Alibaba Cloud's guide; the annotation names each pod's GPUs.
+# Source of the rule: kubeflow/arena 0.15.5 pkg/topnode and Alibaba Cloud's guide; the annotation names each
+# pod's GPUs.
 
-GROUP = "topology.kubernetes.io/gpu-group"
+_GROUP = "topology.kubernetes.io/gpu-group"
 _CONFIG_MAPS = ("", "configmaps")
 
 
-def arrange(pods: list[Object], nodes: list[SchedulerNode]) -> dict[str, str] | None:
+def _arrange(pods: list[Object], nodes: list[SchedulerNode]) -> dict[str, str] | None:
     """Return the node of every pod of a job that asks for topology: the tightest that takes them all.
 
     None where the pods do not ask, or no single node has room: the scheduler then places them one by one.
     """
     if not all(_asks(pod) for pod in pods):
         return None
-    count = sum(requests_of(pod).get(ACK_GPU, 0) for pod in pods)
+    count = sum(_requests_of(pod).get(ACK_GPU, 0) for pod in pods)
     fitting = [
         node
         for node in nodes
         if node.free.get(ACK_GPU, 0) >= count
-        and all(judge(pod, requests_of(pod), node, nodes) is None for pod in pods)
+        and all(_judge(pod, _requests_of(pod), node, nodes) is None for pod in pods)
     ]
     if not fitting:
         return None
@@ -207,20 +405,22 @@ def arrange(pods: list[Object], nodes: list[SchedulerNode]) -> dict[str, str] | 
 
 
 def _asks(pod: Object) -> bool:
-    return TOPOLOGY_NAME in (pod["metadata"].get("labels") or {}) and bool(requests_of(pod).get(ACK_GPU))
+    return TOPOLOGY_NAME in (pod["metadata"].get("labels") or {}) and bool(_requests_of(pod).get(ACK_GPU))
 
 
-def choose_gpus(api: Api, node: SchedulerNode, pods: list[Object]) -> dict[str, str]:
-    """Return the annotation of every pod: the GPUs it gets of the free set whose weakest link is the strongest.
+def _choose_gpus(api: Api, node: SchedulerNode, pods: list[Object]) -> dict[str, str]:
+    """Return every pod's annotation: its GPUs of the free set whose weakest link is the strongest.
 
-    Example: four GPUs of a DGX-1 are 0,1,2,3, where each pair has an NVLink, and not 0,1,2,5, where one pair has none.
+    Example: four GPUs of a DGX-1 are 0,1,2,3, where each pair has an NVLink, and not 0,1,2,5, where one pair
+    has none.
     """
     rates = _rates(api, node.name)
     allocated = _allocated(node)
     free = [index for index in range(len(rates)) if index not in allocated]
-    counts = {pod["metadata"]["name"]: requests_of(pod)[ACK_GPU] for pod in pods}
+    counts = {pod["metadata"]["name"]: _requests_of(pod)[ACK_GPU] for pod in pods}
     size = sum(counts.values())
-    # Without ACK's ConfigMap there are no rates to choose by: the pods are bound, and their GPUs are not named.
+    # Without ACK's ConfigMap there are no rates to choose by: the pods are bound, and their GPUs are not
+    # named.
     if size > len(free):
         return {}
     best = max(combinations(free, size), key=lambda gpus: _weakest(rates, gpus))
@@ -243,218 +443,5 @@ def _rates(api: Api, node: str) -> list[list[float]]:
 
 
 def _allocated(node: SchedulerNode) -> set[int]:
-    texts = [(pod["metadata"].get("annotations") or {}).get(GROUP, "") for pod in node.pods]
+    texts = [(pod["metadata"].get("annotations") or {}).get(_GROUP, "") for pod in node.pods]
     return {int(index) for text in texts for index in text.split(",") if index}
-
-
-GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
-GATED = "Scheduling is blocked due to non-empty scheduling gates"
-# kube-scheduler, and the second scheduler that sigs.k8s.io/scheduler-plugins installs for coscheduling.
-SCHEDULERS = frozenset({"default-scheduler", "scheduler-plugins-scheduler"})
-_COMPONENT = "default-scheduler"
-
-GangKey = tuple[str, str]
-"""Namespace and name of a gang."""
-
-
-@dataclass(slots=True)
-class Gang:
-    """Pods that start together: those that wait, how many have a node, and how many there must be."""
-
-    name: str
-    minimum: int
-    bound: int = 0
-    waiting: list[Object] = field(default_factory=list)
-
-
-class Scheduler:
-    """Binds pods to nodes."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    def step(self) -> None:
-        """Schedule whatever can be scheduled now."""
-        pods = self._api.store.values(PODS)
-        waiting = [pod for pod in pods if _is_waiting(pod)]
-        # Most changes bring nothing to schedule: the nodes need not be summed up then.
-        if not waiting:
-            return
-        nodes = self._nodes(pods)
-        gangs: dict[GangKey, Gang] = {}
-        for pod in sorted(waiting, key=_order):
-            key = gang_of(pod)
-            if pod["spec"].get("schedulingGates"):
-                self._set_unscheduled(pod, "SchedulingGated", GATED)
-            elif key is None:
-                self._place(pod, nodes)
-            else:
-                gang = gangs.setdefault(key, Gang("/".join(key), self._minimum(key, pod)))
-                gang.waiting.append(pod)
-        for key, gang in gangs.items():
-            gang.bound = sum(gang_of(pod) == key and bool(pod["spec"].get("nodeName")) for pod in pods)
-            self._place_gang(gang, nodes)
-
-    def _nodes(self, pods: list[Object]) -> list[SchedulerNode]:
-        states = {state.name: state for state in map(node_state, self._api.store.values(NODES))}
-        for pod in pods:
-            state = states.get(pod["spec"].get("nodeName", ""))
-            if state is not None and pod["status"].get("phase") not in ENDED_PHASES:
-                state.add(pod)
-        return sorted(states.values(), key=lambda state: state.name)
-
-    def _minimum(self, key: GangKey, pod: Object) -> int:
-        """Return how many pods of a gang must start together, by label or PodGroup; 0 where neither says it."""
-        labelled = pod["metadata"]["labels"].get(GANG_MIN_AVAILABLE, "")
-        if labelled.isdigit():
-            return int(labelled)
-        for kind in self._api.registry:
-            if kind.kind == "PodGroup" and (group := self._api.find(kind, *key)):
-                return int(group["spec"].get("minMember", 1))
-        return 0
-
-    def _place(self, pod: Object, nodes: list[SchedulerNode]) -> None:
-        chosen, verdicts = _choose(pod, nodes)
-        if chosen is None:
-            self._reject(pod, explain(verdicts))
-            return
-        chosen.add(pod)
-        self._bind(pod, chosen.name)
-
-    def _place_gang(self, gang: Gang, nodes: list[SchedulerNode]) -> None:
-        """Bind as many pods of a gang as have room, or none where that leaves it below its minimum."""
-        count = gang.bound + len(gang.waiting)
-        if gang.minimum == 0:
-            self._reject_all(gang.waiting, f"PodGroup {gang.name} not found")
-            return
-        if count < gang.minimum:
-            text = f"cannot find enough sibling pods, current pods number: {count}, minMember of group: {gang.minimum}"
-            self._reject_all(gang.waiting, f"pre-filter pod {{}} {text}")
-            return
-        # Without an arrangement, as on every cluster but ACK's, each pod goes to the node that suits it best.
-        arranged = arrange(gang.waiting, nodes) or {}
-        by_name = {node.name: node for node in nodes}
-        placed: list[tuple[Object, SchedulerNode]] = []
-        failed: list[tuple[Object, str]] = []
-        for pod in gang.waiting:
-            node = by_name.get(arranged.get(pod["metadata"]["name"], ""))
-            chosen, verdicts = (node, []) if node else _choose(pod, nodes)
-            if chosen is None:
-                failed.append((pod, explain(verdicts)))
-            else:
-                chosen.add(pod)
-                placed.append((pod, chosen))
-        if gang.bound + len(placed) >= gang.minimum:
-            if arranged:
-                self._annotate_gpus(placed)
-            for pod, node in placed:
-                self._bind(pod, node.name)
-        else:
-            # The room is free again for the gangs behind this one.
-            for pod, node in placed:
-                node.remove(pod)
-            culprit = failed[0][0]["metadata"]["name"]
-            text = f"due to Pod {culprit} is unschedulable even after PostFilter"
-            self._reject_all([pod for pod, _ in placed], f"PodGroup {gang.name} gets rejected {text}")
-        for pod, message in failed:
-            self._reject(pod, message)
-
-    def _annotate_gpus(self, placed: list[tuple[Object, SchedulerNode]]) -> None:
-        """Write on the pods of a gang on one ACK node which GPUs they get."""
-        node, pods = placed[0][1], [pod for pod, _ in placed]
-        # The gang's own pods are on the node already, and have no GPUs yet.
-        others = [pod for pod in node.pods if not any(pod is own for own in pods)]
-        annotations = choose_gpus(self._api, replace(node, pods=others), pods)
-        for pod in pods:
-            if gpus := annotations.get(pod["metadata"]["name"]):
-                body = copy.deepcopy(pod)
-                body["metadata"].setdefault("annotations", {})[GROUP] = gpus
-                self._api.store.put(PODS, body)
-
-    def _bind(self, pod: Object, node: str) -> None:
-        meta = pod["metadata"]
-        body = copy.deepcopy(self._api.get(self._api.kind("v1", "Pod"), meta["namespace"], meta["name"]))
-        body["spec"]["nodeName"] = node
-        conditions = [c for c in body["status"].get("conditions", []) if c["type"] != "PodScheduled"]
-        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-        body["status"]["conditions"] = [*conditions, scheduled | {"lastTransitionTime": timestamp()}]
-        bound = self._api.store.put(PODS, body)
-        text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
-        record_event(self._api, bound, _COMPONENT, "Scheduled", text, action="Binding")
-
-    def _reject_all(self, pods: list[Object], text: str) -> None:
-        for pod in pods:
-            self._reject(pod, text.replace("{}", pod["metadata"]["name"]))
-
-    def _reject(self, pod: Object, message: str) -> None:
-        if self._set_unscheduled(pod, "Unschedulable", message):
-            reason = "FailedScheduling"
-            record_event(self._api, pod, _COMPONENT, reason, message, warning=True, action="Scheduling")
-
-    def _set_unscheduled(self, pod: Object, reason: str, message: str) -> bool:
-        """Write why *pod* waits; return whether that is new."""
-        status = copy.deepcopy(pod["status"])
-        if not set_condition(status, "PodScheduled", "False", reason, message):
-            return False
-        put_status(self._api, PODS, pod, status)
-        return True
-
-
-def _is_waiting(pod: Object) -> bool:
-    spec = pod["spec"]
-    # Pods of schedulers that are not simulated (Volcano, Kueue) wait and get no condition, as on a cluster without them.
-    if spec.get("schedulerName", "default-scheduler") not in SCHEDULERS or spec.get("nodeName"):
-        return False
-    return pod["status"].get("phase") not in ENDED_PHASES and not is_deleting(pod)
-
-
-def _order(pod: Object) -> tuple[int, str, str]:
-    meta = pod["metadata"]
-    # The queue's order: higher priorities first, then older pods.
-    return (-pod["spec"].get("priority", 0), meta["creationTimestamp"], meta["name"])
-
-
-def gang_of(pod: Object) -> GangKey | None:
-    """Return the gang that a pod belongs to, by the labels of coscheduling, new and old."""
-    labels = pod["metadata"].get("labels") or {}
-    name = labels.get(GROUP_LABEL) or labels.get(GANG_NAME)
-    return (pod["metadata"]["namespace"], name) if name else None
-
-
-def _choose(pod: Object, nodes: list[SchedulerNode]) -> tuple[SchedulerNode | None, list[Verdict]]:
-    """Return the node that suits *pod* best, the emptiest, or what speaks against each node."""
-    requests, verdicts, fitting = requests_of(pod), [], []
-    for node in nodes:
-        verdict = judge(pod, requests, node, nodes)
-        if verdict is None:
-            fitting.append(node)
-        else:
-            verdicts.append(verdict)
-    # cpu and memory always count, as in kube-scheduler's LeastAllocated; what the pod asks for counts, too.
-    resources = ({"cpu", "memory"} | requests.keys()) - {"pods"}
-    best = min(fitting, key=lambda node: (_load(node, resources), node.name), default=None)
-    return best, verdicts
-
-
-def _load(node: SchedulerNode, resources: set[str]) -> float:
-    """Return the mean share of *resources* in use; of two alike, the node with fewer pods is the emptier."""
-    shares = [
-        1 - node.free.get(name, 0) / node.capacity[name] for name in resources if node.capacity.get(name)
-    ]
-    return round(sum(shares) / len(shares), 6) + len(node.pods) * 1e-6 if shares else 0.0
-
-
-def explain(verdicts: list[Verdict]) -> str:
-    """Return kube-scheduler's message for a pod that no node can take."""
-    total = len(verdicts)
-    if not total:
-        return "no nodes available to schedule pods"
-    head = f"0/{total} nodes are available"
-    counts = Counter(reason for verdict in verdicts for reason in verdict.reasons)
-    # kube-scheduler sorts the texts, counts included: "10 Insufficient cpu" comes before "2 Insufficient memory".
-    reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
-    preemptible = sum(verdict.preemptible for verdict in verdicts)
-    tails = [f"{preemptible} No preemption victims found for incoming pod"] if preemptible else []
-    if total - preemptible:
-        tails.append(f"{total - preemptible} Preemption is not helpful for scheduling")
-    return f"{head}: {reasons}. no new claims to deallocate, preemption: {head}: {', '.join(sorted(tails))}."

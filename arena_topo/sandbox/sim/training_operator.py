@@ -1,6 +1,7 @@
 """The training operator (kubeflow.org/v1), for PyTorchJobs and TFJobs: services, pods, conditions, clean-up.
 
-Workers of a PyTorchJob with a master do not wait for its name in an init container here: names resolve at once.
+Workers of a PyTorchJob with a master do not wait for its name in an init container here: names resolve at
+once.
 
 Source: github.com/kubeflow/training-operator 1.9 (pkg/controller.v1/{common,pytorch,tensorflow}).
 """
@@ -8,8 +9,8 @@ Source: github.com/kubeflow/training-operator 1.9 (pkg/controller.v1/{common,pyt
 import copy
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB, TrainingOperatorKind
 from arena_topo.model.keys import (
@@ -23,34 +24,34 @@ from arena_topo.model.kind import Member, is_suspended
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import ResourceKey
 from arena_topo.sandbox.api.objects import Api, timestamp
-from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.sim.objects import (
     PODS,
+    clean_up,
     controlled,
     delete,
     holds,
-    is_deleting,
     owner_reference,
     put_status,
     record_event,
     set_condition,
+    sync_each,
 )
 
-Variables = list[tuple[str, str]]
+_Variables = list[tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Framework:
     """What a kind's controller does in a way of its own.
 
-    ``port`` is its pods' name and number; ``chiefs`` are the roles whose end is the job's, the first that a job has, or
-    worker 0; ``environment`` is what a pod finds in its environment.
+    ``port`` is its pods' name and number; ``chiefs`` are the roles whose end is the job's, the first that a
+    job has, or worker 0; ``environment`` is what a pod finds in its environment.
     """
 
     kind: TrainingOperatorKind
     port: tuple[str, int]
     chiefs: tuple[str, ...]
-    environment: Callable[[Object, Member], Variables]
+    environment: Callable[[Object, Member], _Variables]
 
     @property
     def jobs(self) -> ResourceKey:
@@ -61,11 +62,7 @@ class _Framework:
 def step(api: Api) -> None:
     """Bring every job to where it should be."""
     for framework in _FRAMEWORKS:
-        for job in api.store.values(framework.jobs):
-            if not is_deleting(job):
-                # A job whose namespace is about to go can create nothing; the other jobs do not wait for it.
-                with suppress(StatusError):
-                    _sync(api, framework, job)
+        sync_each(api, framework.jobs, partial(_sync, api, framework))
 
 
 def _sync(api: Api, framework: _Framework, job: Object) -> None:
@@ -73,7 +70,7 @@ def _sync(api: Api, framework: _Framework, job: Object) -> None:
     name = f"{kind.kind} {job['metadata']['name']}"
     _set(api, job, status, "Created", f"{name} is created.", recorded=False)
     if any(holds({"status": status}, end) for end in ("Succeeded", "Failed")):
-        _clean_up(api, job)
+        clean_up(api, job)
     elif is_suspended(kind, job):
         for pod in controlled(api, job, PODS):
             delete(api, pod)
@@ -92,7 +89,7 @@ def _sync(api: Api, framework: _Framework, job: Object) -> None:
 def _set(
     api: Api, job: Object, status: Object, condition: str, message: str, *, recorded: bool = True
 ) -> None:
-    """Set a condition in place; where it is *recorded*, an event says so too. A job that has ended is not Running."""
+    """Set a condition in place, *recorded* by an event; a job that has ended is not Running."""
     reason = f"{job['kind']}{condition}"
     if not set_condition(status, condition, "True", reason, message, updated="lastUpdateTime"):
         return
@@ -117,7 +114,7 @@ def _members(framework: _Framework, job: Object) -> Iterator[tuple[Member, Objec
 
 
 def _keep_pods(api: Api, framework: _Framework, job: Object) -> None:
-    """Create the services and pods that are missing, delete those beyond their number and those to be tried again."""
+    """Create missing services and pods, delete those beyond their number and those to be tried again."""
     namespace, pods = job["metadata"]["namespace"], api.kind("v1", "Pod")
     wanted = {framework.kind.pod_name(member): member for member, _ in _members(framework, job)}
     for pod in controlled(api, job, PODS):
@@ -201,7 +198,11 @@ def _report(api: Api, framework: _Framework, job: Object, status: Object) -> Non
     status["replicaStatuses"] = {}
     for role, key in kind.roles.items():
         if specs.get(key):
-            selector = f"{OPERATOR_JOB_NAME}={job['metadata']['name']},{OPERATOR_NAME}={kind.kind.lower()}-controller,{OPERATOR_REPLICA_TYPE}={role}"
+            controller = f"{kind.kind.lower()}-controller"
+            selector = (
+                f"{OPERATOR_JOB_NAME}={job['metadata']['name']},{OPERATOR_NAME}={controller},"
+                f"{OPERATOR_REPLICA_TYPE}={role}"
+            )
             phases = [pod["status"].get("phase") for pod in pods if _role(pod) == role]
             counts = {
                 word: phases.count(phase)
@@ -227,21 +228,13 @@ def _role(pod: Object) -> str:
     return str(pod["metadata"]["labels"].get(OPERATOR_REPLICA_TYPE, ""))
 
 
-def _clean_up(api: Api, job: Object) -> None:
-    """Delete the pods of a finished job as its clean-up policy says; the default is to keep them."""
-    policy = (job["spec"].get("runPolicy") or {}).get("cleanPodPolicy", "None")
-    for pod in controlled(api, job, PODS):
-        if policy == "All" or (policy == "Running" and pod["status"].get("phase") in {"Running", "Pending"}):
-            delete(api, pod)
-
-
-def _torch_environment(job: Object, member: Member) -> Variables:
+def _torch_environment(job: Object, member: Member) -> _Variables:
     """Return what torchrun, and a script that starts its ranks itself, read."""
     spec, name = job["spec"], job["metadata"]["name"]
     roles = {replicas.role: replicas.count for replicas in PYTORCHJOB.replicas(job)}
     # The operator's default.
     processes, total = str(spec.get("nprocPerNode") or "auto"), sum(roles.values())
-    variables: Variables = [("PYTHONUNBUFFERED", "1")]
+    variables: _Variables = [("PYTHONUNBUFFERED", "1")]
     if "master" in roles:
         ranks = int(processes) if processes.isdecimal() else 1
         rank = str(member.index + (member.role == "worker"))
@@ -262,7 +255,7 @@ def _torch_environment(job: Object, member: Member) -> Variables:
     return [*variables, ("PET_NNODES", nodes)]
 
 
-def _tensorflow_environment(job: Object, member: Member) -> Variables:
+def _tensorflow_environment(job: Object, member: Member) -> _Variables:
     """Return ``TF_CONFIG``: where all pods are, by role."""
     namespace, roles = job["metadata"]["namespace"], TFJOB.replicas(job)
     # A job of a single pod has nobody to find.

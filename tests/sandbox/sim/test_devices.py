@@ -1,4 +1,4 @@
-"""Which GPUs pods get in the sandbox, and that whoever plans next sees them."""
+"""Which GPUs pods get in the sandbox, and that the next planner sees them."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -51,9 +51,13 @@ class Sandbox:
 
 @pytest.fixture
 def sandbox(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sandbox]:
-    """Run a sandbox of the layout that the test names."""
+    """Run a sandbox of the layout that the test names, or writes."""
+    layout = request.param
+    if layout.startswith("nodes:"):
+        layout = str(tmp_path / "layout.yaml")
+        Path(layout).write_text(request.param, "utf-8")
     with (
-        served(tmp_path / "home", request.param) as home,
+        served(tmp_path / "home", layout) as home,
         connected(home) as cluster,
         fresh_namespace(cluster) as space,
     ):
@@ -101,7 +105,7 @@ def test_a_removed_allocation_is_published_again(sandbox: Sandbox) -> None:
 
 @AGENT
 def test_an_annotation_that_nobody_can_read_stops_nothing(sandbox: Sandbox) -> None:
-    """The other nodes' allocations are published all the same."""
+    """The other nodes' allocations are still published."""
     other = "cn-shanghai.192.168.16.173"
     patch = {"metadata": {"annotations": {"arena-topo.dev/gpu-topology": "{"}}}
     sandbox.client.send("PATCH", f"/api/v1/nodes/{_DGX}", patch, MERGE_PATCH)
@@ -119,9 +123,12 @@ def test_hami_gives_a_pod_the_gpus_that_it_names(sandbox: Sandbox) -> None:
     assert {2, 5} == sandbox.used("hami-v100-1", 2)
 
 
-@pytest.mark.parametrize("sandbox", ["stock"], indirect=True)
+LABELS = "nodes: [{name: v100-1, matrix: v100.txt, product: Tesla-V100-SXM2-16GB, publish: [gfd]}]"
+
+
+@pytest.mark.parametrize("sandbox", [LABELS], indirect=True, ids=["labels"])
 def test_where_nothing_is_published_nobody_knows(sandbox: Sandbox) -> None:
-    """On a cluster with labels alone, GPUs are counted and not named."""
+    """On a cluster with labels only, GPUs are counted and not named."""
     sandbox.run("a", "v100-1", 2)
 
     def running() -> list[GpuNode]:
