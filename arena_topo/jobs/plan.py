@@ -19,9 +19,6 @@ from arena_topo.model.parallelism import check_ranks
 from arena_topo.model.plan import (
     Demand,
     GangDemand,
-    GangInfeasible,
-    GangPlacement,
-    GangVerdict,
     Infeasible,
     NodeShare,
     Placement,
@@ -67,7 +64,7 @@ def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Questi
     Raises ``UsageError`` for options that only a gang of pods that are alike can have, and ``DocumentError`` for a job
     without pods to plan.
     """
-    gang = gang_of_roles(job, snapshot, options)
+    gang = _gang_of_roles(job, snapshot, options)
     if _are_alike(gang.roles):
         return demand_of(job, snapshot, options)
     for flag, is_used in (
@@ -91,7 +88,7 @@ def asked_roles(question: Question) -> list[tuple[str, Demand]]:
     return [(role.name, role.demand) for role in question.roles]
 
 
-def gang_of_roles(job: Object, snapshot: Snapshot, options: PlanOptions) -> GangDemand:
+def _gang_of_roles(job: Object, snapshot: Snapshot, options: PlanOptions) -> GangDemand:
     """Return what the planned roles of *job* request from the cluster in *snapshot*."""
     planned = [pods for pods in planned_replicas(kind_of(job), job) if pods.count > 0]
     names = [pods.role for pods in planned]
@@ -254,9 +251,7 @@ def _requirements(raw: list[Object] | None) -> tuple[Requirement, ...]:
     )
 
 
-def plan_question(
-    question: Question, snapshot: Snapshot, options: PlanOptions, *, least: int = 0
-) -> Verdict | GangVerdict:
+def plan_question(question: Question, snapshot: Snapshot, options: PlanOptions, *, least: int = 0) -> Verdict:
     """Return where the pods of *question* go in *snapshot*, or why they cannot; of pods alike *least* will do.
 
     Raises ``UsageError``.
@@ -331,12 +326,12 @@ def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict
     return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options, least=least)
 
 
-def plan_roles(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> GangVerdict:
+def plan_roles(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return the plan of *job* role by role, also where all of them are alike. Raises ``UsageError``."""
-    return plan_gang(gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot, options.model)
+    return plan_gang(_gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot, options.model)
 
 
-def plan_job(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+def plan_job(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return the plan of a *job* that is written already. Raises ``UsageError``."""
     return plan_question(question_of(job, snapshot, options), snapshot, options)
 
@@ -478,7 +473,7 @@ UNREADABLE = (ArenaTopoError, ValueError, Malformed)
 class JobPlanner:
     """Plans one job for each snapshot that it is given, and keeps the planner's last answer in ``verdict``.
 
-    ``plan`` is the planner; whoever plans many jobs has one that remembers the cluster, and may know the ``question`` already.
+    ``plan`` is the planner; anyone who plans many jobs has one that remembers the cluster, and may know the ``question`` already.
     """
 
     job: Object
@@ -487,16 +482,16 @@ class JobPlanner:
     companion_paths: tuple[str, ...] = ()
     pin: Pin = Pin.AUTO
     refuses_impossible: bool = False
-    plan: Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict] = plan_question
+    plan: Callable[[Question, Snapshot, PlanOptions], Verdict] = plan_question
     question: Question | None = None
-    verdict: Verdict | GangVerdict | None = field(default=None, init=False)
+    verdict: Verdict | None = field(default=None, init=False)
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the proposal for *snapshot*, or why the job waits.
 
         Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it ``refuses_impossible`` ones.
         """
-        # Whatever enforces a plan names nodes by their label: on one without it the workers would wait for ever.
+        # Whatever enforces a plan names nodes by their label: on one without it the workers would wait forever.
         question = _pinned_by_hostname(
             self.question or question_of(self.job, snapshot, self.options),
             needed=self.enforcement is not Enforcement.NONE,
@@ -510,7 +505,7 @@ class JobPlanner:
             else self.plan(question, snapshot, self.options),
         )
         self.verdict = verdict
-        if isinstance(verdict, Infeasible | GangInfeasible):
+        if isinstance(verdict, Infeasible):
             # The first plan is made before anything is created, and only then a refusal leaves nothing behind.
             if is_first and self.refuses_impossible:
                 fewest = _fewest(question, least)
@@ -522,7 +517,7 @@ class JobPlanner:
                 requested_options=self.options.annotation,
                 companion_paths=self.companion_paths,
             )
-        slots, roles = numbered_slots(verdict), planned_roles(question)
+        slots, roles = verdict.slots, planned_roles(question)
         return PlanRecord(
             stage=Stage.PROPOSED,
             slots=slots,
@@ -560,18 +555,6 @@ def _fewest(question: Question, least: int) -> Question:
     return replace(question, workers=min(least, question.workers))
 
 
-def numbered_slots(verdict: Placement | GangPlacement) -> tuple[Slot, ...]:
-    """Return the place of every pod by its number, those of the first role first.
-
-    For example, with one chief and two servers, server 1 is number 2.
-    """
-    if isinstance(verdict, Placement):
-        return verdict.slots
-    # Of a node that does not say which of its GPUs are free, a pod without GPUs takes none all the same.
-    slots = (slot if role.gpus else slot._replace(gpus=()) for role in verdict.roles for slot in role.slots)
-    return tuple(slot._replace(worker=number) for number, slot in enumerate(slots))
-
-
 def planned_roles(question: Question) -> tuple[PlannedRole, ...]:
     """Return the roles of *question*, with what a pod of each requests."""
     return tuple(
@@ -602,14 +585,9 @@ def can_never_fit(name: str, why: str, remedies: Iterable[str] = ()) -> DoesNotF
     return DoesNotFit(f"the job {name} can never fit: {why}", hint=hint)
 
 
-def waiting_reason(verdict: Infeasible | GangInfeasible) -> str:
+def waiting_reason(verdict: Infeasible) -> str:
     """Return on one line why a job waits: the summary and the first two reasons."""
-    if isinstance(verdict, GangInfeasible):
-        # A role that fits by itself gives no reason.
-        reasons = [reason for role in verdict.roles if role.answer for reason in role.answer.reasons]
-    else:
-        reasons = list(verdict.reasons)
-    return "; ".join((verdict.summary, *(reason.text for reason in reasons[:2])))
+    return "; ".join((verdict.summary, *(reason.text for reason in verdict.all_reasons[:2])))
 
 
 def hostnames_of(slots: Iterable[Slot], snapshot: Snapshot) -> dict[str, str]:

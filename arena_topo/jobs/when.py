@@ -110,7 +110,7 @@ def limit_of(job: Object) -> timedelta | None:
 def deadline_of(job: Object) -> timedelta | None:
     """Return the longest that *job* will probably run by what it says, None where it says nothing.
 
-    A JobSet has no limit of its own: it says how long the first of its jobs may run, which begins anew with each restart.
+    A JobSet has no limit of its own: it says how long the first of its jobs may run, which begins again with each restart.
     """
     first = next(iter(job["spec"].get("replicatedJobs") or ()), None)
     seconds = _seconds(first, ("template", "spec", "activeDeadlineSeconds"))
@@ -118,7 +118,7 @@ def deadline_of(job: Object) -> timedelta | None:
 
 
 def _reported(job: Object) -> timedelta | None:
-    """Return how much longer *job* says that it goes on, as a TrainJob does whose trainer reports its progress."""
+    """Return how much longer *job* says that it continues, as a TrainJob does whose trainer reports its progress."""
     seconds = _seconds(job.get("status") or {}, ("trainerStatus", "estimatedRemainingSeconds"))
     return timedelta(seconds=seconds) if seconds else None
 
@@ -167,7 +167,7 @@ class Outlook:
 def read_outlook(session: Session, *, levels: Sequence[str] = ()) -> Outlook:
     """Return what the cluster of *session* says about the ends of its jobs, and about those that wait.
 
-    What is in namespaces that the user may not read is in use by unknown jobs, for an unknown time: a user who may not list
+    What is in namespaces that the user may not read is in use by unknown jobs, for an unknown time: a user who cannot list
     all pods gets what the controller has published. Raises ``Forbidden`` where that is nothing and the user may not list the nodes.
     """
     kinds = served_kinds(session, KINDS)

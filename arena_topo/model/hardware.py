@@ -109,7 +109,7 @@ class ShareMode(Enum):
 class Gpu:
     """One GPU of a node; what its source leaves open is empty or None.
 
-    ``memory`` is in MiB; ``numa`` is the NUMA node; ``socket`` is the same number for GPUs beside the same CPUs, where a
+    ``memory`` is in MiB; ``numa`` is the NUMA node; ``socket`` is the same number for GPUs next to the same CPUs, where a
     source names CPUs or several NUMA nodes and not the one; ``pcie_root`` is the same name for GPUs below one PCIe root;
     ``nics`` are the nearest NICs, best first.
     """

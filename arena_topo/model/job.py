@@ -22,7 +22,7 @@ class Gang:
     never starts. ``requests`` and ``launcher_requests`` are what one pod requests, as quantities; ``placement`` holds
     the worker's ``nodeSelector``, ``affinity``, ``tolerations`` and ``topologySpreadConstraints``, as far as it has them.
 
-    ``level`` is the topology level that the gang shall stay within, in the back-end's own terms: a node label for
+    ``level`` is the topology level that the gang must stay within, in the back-end's own terms: a node label for
     ACK, Kueue, KAI and native, a tier's number or name for Volcano, a layer for Koordinator; empty for none. It binds
     if ``required``, else it is a preference. ``kai_topologies`` gives each level of KAI's Topologies, a node label, the
     name of the Topology that has it. ``planned``: our planner gives the gang its places, at the admission by its queue.
@@ -133,7 +133,7 @@ class CodeSync:
 
 @dataclass(frozen=True, slots=True)
 class TensorBoard:
-    """A TensorBoard beside the job, which reads the folder, or the URL, ``logs``."""
+    """A TensorBoard next to the job, which reads the folder, or the URL, ``logs``."""
 
     image: str
     logs: str
@@ -157,7 +157,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleSpec:
-    """The ``pods`` of one role, in a job whose roles differ: what is said of them beside what is said of all pods.
+    """The ``pods`` of one role, in a job whose roles differ: what is said of them in addition to what is said of all pods.
 
     ``name`` is as the pods have it. An empty ``image`` and an empty ``selector`` are those of the job. What ``limits`` leaves
     open is bounded by the request, and the other way round. ``affinity`` to the role's own pods is ``spread`` or

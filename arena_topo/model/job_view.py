@@ -28,7 +28,7 @@ class JobStatus(Enum):
 
 
 class Goal(Enum):
-    """How far a job is to come before somebody who waits goes on: it has a place, runs, has ended well, or is gone."""
+    """How far a job must get before a wait ends: it has a place, runs, has ended well, or is gone."""
 
     PLACED = "placed"
     RUNNING = "running"

@@ -16,8 +16,8 @@ class Replicas:
     """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
 
     ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what it must say
-    beside the pins, where a pod could not know its index otherwise. ``labels`` are what the operator puts onto each pod
-    beside those of the template. ``serves`` names the roles, the first that the job has, whose parameters these pods keep;
+    next to the pins, where a pod could not know its index otherwise. ``labels`` are what the operator puts onto each pod
+    next to those of the template. ``serves`` names the roles, the first that the job has, whose parameters these pods keep;
     pods that exchange nothing during a step go ``anywhere``. ``whole`` is the template that the pods
     get, where that in the job only changes one that lies elsewhere.
     """
@@ -290,8 +290,8 @@ def offsets(kind: Kind, job: Object) -> dict[str, int]:
     return found
 
 
-def member_at(kind: Kind, job: Object, number: int) -> Member:
-    """Return the planned pod of *job* with this *number*; beyond the last one the last role goes on, as for a job that grows."""
+def _member_at(kind: Kind, job: Object, number: int) -> Member:
+    """Return the planned pod of *job* with this *number*; beyond the last one numbers count on in the last role, as for a job that grows."""
     name, roles = str(job["metadata"]["name"]), planned_replicas(kind, job)
     for replicas in roles[:-1]:
         if number < replicas.count:
@@ -303,7 +303,7 @@ def member_at(kind: Kind, job: Object, number: int) -> Member:
 
 def pod_name_at(kind: Kind, job: Object, number: int) -> str:
     """Return the name of the planned pod of *job* with this *number*."""
-    return kind.pod_name(member_at(kind, job, number))
+    return kind.pod_name(_member_at(kind, job, number))
 
 
 def number_of(kind: Kind, job: Object, pod: Object) -> int | None:

@@ -5,7 +5,7 @@ Source: the APIs of kubeflow.org v1alpha1, v1 and v2beta1, core/v1 and batch/v1.
 
 from arena_topo.model.text.shapes import Each, Named, Part, count, instant, name, quantity, text, truth, whole
 
-METADATA = Part(
+_METADATA = Part(
     {
         "name": name,
         "namespace": name,
@@ -114,12 +114,12 @@ _SET_SPEC = Part({"template": Part({"spec": Part({"replicatedJobs": _REPLICATED}
 
 TRAINING_RUNTIME = Part(
     {
-        "metadata": METADATA,
+        "metadata": _METADATA,
         "spec": Part(
             {"mlPolicy": Part({"numNodes": count}), **_SET_SPEC.keys},
         ),
     },
-    {"metadata": {**METADATA.required}, "spec": {}},
+    {"metadata": {**_METADATA.required}, "spec": {}},
 )
 
 _REPLICA_SPECS = ("mpiReplicaSpecs", "pytorchReplicaSpecs", "tfReplicaSpecs")
@@ -128,7 +128,7 @@ TRAINING_JOB = Part(
     {
         "apiVersion": text,
         "kind": text,
-        "metadata": METADATA,
+        "metadata": _METADATA,
         "spec": Part(
             {
                 "runPolicy": Part({"suspend": truth}),
@@ -156,7 +156,7 @@ TRAINING_JOB = Part(
             }
         ),
     },
-    {"metadata": {**METADATA.required}, "spec": {}},
+    {"metadata": {**_METADATA.required}, "spec": {}},
 )
 
 _STATE = Part(
@@ -185,7 +185,7 @@ _STATUSES = Each(
 
 POD = Part(
     {
-        "metadata": METADATA,
+        "metadata": _METADATA,
         "spec": _POD_SPEC,
         "status": Part(
             {
@@ -201,12 +201,12 @@ POD = Part(
             }
         ),
     },
-    {"metadata": {**METADATA.required}},
+    {"metadata": {**_METADATA.required}},
 )
 
 NODE = Part(
     {
-        "metadata": METADATA,
+        "metadata": _METADATA,
         "spec": Part(
             {"unschedulable": truth, "taints": Each(Part({"key": text, "value": text, "effect": text}))}
         ),
@@ -219,33 +219,33 @@ NODE = Part(
             }
         ),
     },
-    {"metadata": {**METADATA.required}},
+    {"metadata": {**_METADATA.required}},
 )
 
 EVENT = Part(
-    {"metadata": METADATA, "involvedObject": Part({}), "series": Part({})},
-    {"metadata": {**METADATA.required}},
+    {"metadata": _METADATA, "involvedObject": Part({}), "series": Part({})},
+    {"metadata": {**_METADATA.required}},
 )
 
 SERVICE = Part(
     {
-        "metadata": METADATA,
+        "metadata": _METADATA,
         "spec": Part({"type": text, "ports": Each(Part({"port": count, "nodePort": count}))}),
         "status": Part({"loadBalancer": Part({"ingress": Each(Part({"ip": text, "hostname": text}))})}),
     },
-    {"metadata": {**METADATA.required}, "spec": {}},
+    {"metadata": {**_METADATA.required}, "spec": {}},
 )
 
 DEPLOYMENT = Part(
     {
-        "metadata": METADATA,
+        "metadata": _METADATA,
         "spec": Part({"replicas": count, "template": _TEMPLATE}),
         "status": Part({"readyReplicas": count}),
     },
-    {"metadata": {**METADATA.required}, "spec": {}},
+    {"metadata": {**_METADATA.required}, "spec": {}},
 )
 
-OBJECT = Part({"metadata": METADATA, "spec": Part({})}, {"metadata": {**METADATA.required}, "spec": {}})
+OBJECT = Part({"metadata": _METADATA, "spec": Part({})}, {"metadata": {**_METADATA.required}, "spec": {}})
 """Any other object that is read."""
 
 _OWNER = Part({"apiVersion": text, "kind": text, "name": name, "uid": name, "controller": truth})
@@ -253,7 +253,7 @@ _POD_SET = {"name": text, "count": count}
 
 WORKLOAD = Part(
     {
-        "metadata": Part({**METADATA.keys, "ownerReferences": Each(_OWNER)}, METADATA.required),
+        "metadata": Part({**_METADATA.keys, "ownerReferences": Each(_OWNER)}, _METADATA.required),
         "spec": Part(
             {
                 "active": truth,
@@ -284,7 +284,7 @@ WORKLOAD = Part(
             }
         ),
     },
-    {"metadata": {**METADATA.required}, "spec": {}},
+    {"metadata": {**_METADATA.required}, "spec": {}},
 )
 """A Workload of Kueue."""
 
@@ -299,5 +299,5 @@ GROUPS = Part({"groups": Each(Part({"versions": Each(Part({"groupVersion": text}
 RESOURCES = Part({"resources": Each(Part({"name": text}, {"name": ""}))})
 
 BATCH_JOB = Part(
-    {"metadata": METADATA, "status": Part({"completionTime": instant, "conditions": _CONDITIONS})}
+    {"metadata": _METADATA, "status": Part({"completionTime": instant, "conditions": _CONDITIONS})}
 )

@@ -1,4 +1,4 @@
-"""What becomes of a gang that has its places when members come or go."""
+"""What is asked of the planner, and what it answers: where pods go, and why they go there, or cannot."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -152,27 +152,98 @@ class GroupPlaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
-    """A place for every worker.
+class StepTraffic:
+    """How long the exchange of a training step takes on the chosen nodes, in seconds for each GB of parameters.
 
-    ``slots`` are in worker order, which is fabric order unless ``groups`` of ranks decide; ``level`` the smallest tier that
-    holds the whole gang (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
-    the shape of the pods: the requested or the coalesced one. ``products`` are the GPUs' names, as far as they are known.
-    ``groups`` says of a gang with ``--parallel`` where its groups of ranks lie.
+    ``servers`` is that over the parameter servers, ``all_reduce`` that of a ring over the workers' nodes.
+    ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the least that
+    any split of the summing between them and the workers' nodes needs, which sum inside first; ``available`` is how many such nodes have room now.
+    ``assumed`` means that some nodes do not publish their NICs' rates, which then count as the lowest that is known.
     """
 
+    servers: float
+    all_reduce: float
+    with_cpu_nodes: tuple[tuple[int, float], ...] = ()
+    available: int = 0
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RolePlacement:
+    """A place for every pod of a role: ``slots`` by the pod's index in its role, ``shares`` by node.
+
+    ``gpus`` are those of each pod. ``level`` is the closest one that holds the role, ``domain`` its name there;
+    ``why`` are the steps of its choice.
+    """
+
+    role: str
+    gpus: int
     slots: tuple[Slot, ...]
     shares: tuple[NodeShare, ...]
     level: str
     domain: str
-    workers: int
-    gpus: int
+    why: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A place for every pod of a gang, role by role in the order of the gang's roles.
+
+    Pods that are all alike are one role without a name; their slots are in worker order, which is fabric order
+    unless ``groups`` of ranks decide. ``level`` is the smallest tier that holds the roles that exchange data,
+    parameter servers apart (``node``, a tier's name, or ``cluster``), and ``domain`` its name there. ``why`` are
+    the steps that chose for the whole gang, those of a named role are in it. ``products`` are the GPUs' names,
+    as far as they are known. ``groups`` says of a gang with ``--parallel`` where its groups of ranks lie.
+    """
+
+    roles: tuple[RolePlacement, ...]
+    level: str
+    domain: str
     coalesced: bool = False
     prediction: Prediction | None = None
     why: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
     groups: tuple[GroupPlaces, ...] = ()
+    traffic: StepTraffic | None = None
+
+    @property
+    def by_role(self) -> bool:
+        """Whether the roles are told apart; False where all pods are alike and no role was asked for."""
+        return any(role.role for role in self.roles)
+
+    @property
+    def slots(self) -> tuple[Slot, ...]:
+        """The place of every pod by its number, those of the first role first.
+
+        For example, with one chief and two servers, server 1 is number 2.
+        """
+        if not self.by_role:
+            return self.roles[0].slots
+        # Of a node that does not say which of its GPUs are free, a pod without GPUs takes none anyway.
+        slots = (slot if role.gpus else slot._replace(gpus=()) for role in self.roles for slot in role.slots)
+        return tuple(slot._replace(worker=number) for number, slot in enumerate(slots))
+
+    @property
+    def shares(self) -> tuple[NodeShare, ...]:
+        """What the gang gets of each node, one role after the other."""
+        if len(self.roles) == 1:
+            return self.roles[0].shares
+        return tuple(share for role in self.roles for share in role.shares)
+
+    @property
+    def workers(self) -> int:
+        """The number of pods; fewer than were asked for where they were coalesced."""
+        return sum(len(role.slots) for role in self.roles)
+
+    @property
+    def gpus(self) -> int:
+        """The GPUs of each pod of the first role, so of every pod where all are alike."""
+        return self.roles[0].gpus
+
+    def role(self, name: str) -> RolePlacement:
+        """Return the placement of the role called *name*."""
+        return next(role for role in self.roles if role.role == name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,18 +264,42 @@ class NodeRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class UnplacedRole:
+    """Why a role has no place: ``answer`` is about its pods alone, None where alone they fit."""
+
+    role: str
+    answer: "Infeasible | None" = None
+
+
+@dataclass(frozen=True, slots=True)
 class Infeasible:
     """No place for the whole gang.
 
     ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` say how far the best
     domain of each tier gets; ``remedies`` what would make it fit; ``nodes`` is what each node takes of the gang by itself.
+    A gang whose pods differ has every role in ``roles``, in order: reasons, levels and nodes are then about one
+    role, in its answer, and ``remedies`` are what would help all roles together. ``proven`` is False where the
+    search was cut short, so that a place may have been overlooked.
     """
 
     summary: str
     reasons: tuple[Reason, ...] = ()
     levels: tuple[str, ...] = ()
-    remedies: tuple[str, ...] = field(default_factory=tuple)
+    remedies: tuple[str, ...] = ()
     nodes: tuple[NodeRoom, ...] = ()
+    roles: tuple[UnplacedRole, ...] = ()
+    proven: bool = True
+
+    @property
+    def by_role(self) -> bool:
+        """Whether the roles are told apart; False where all pods are alike and no role was asked for."""
+        return bool(self.roles)
+
+    @property
+    def all_reasons(self) -> tuple[Reason, ...]:
+        """The reasons of the gang and of each role; one that fits by itself gives none."""
+        answers = (role.answer for role in self.roles if role.answer)
+        return (*self.reasons, *(reason for answer in answers for reason in answer.reasons))
 
 
 Verdict = Placement | Infeasible
@@ -278,7 +373,7 @@ class Demand:
         return self.workers * max(self.gpus, 1)
 
 
-# A gang of unlike pods: its roles, what each asks of the cluster, and where all of them go.
+# A gang of unlike pods: its roles, and what each asks of the cluster.
 
 
 class Spread(Enum):
@@ -342,7 +437,7 @@ class Role:
     spread: Spread = Spread.NONE
     spread_level: str = "node"
     slices: tuple[Slice, ...] = ()
-    beside: Tie | None = None
+    tie: Tie | None = None
     serves: str = ""
     anywhere: bool = False
     preferences: tuple[NodePreference, ...] = ()
@@ -379,83 +474,6 @@ class GangDemand:
     required_level: str = ""
     preferred_level: str = ""
     objective: Objective = Objective.BANDWIDTH
-
-
-@dataclass(frozen=True, slots=True)
-class StepTraffic:
-    """How long the exchange of a training step takes on the chosen nodes, in seconds for each GB of parameters.
-
-    ``servers`` is that over the parameter servers, ``all_reduce`` that of a ring over the workers' nodes.
-    ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the least that
-    any split of the summing between them and the workers' nodes needs, which sum inside first; ``available`` is how many such nodes have room now.
-    ``assumed`` means that some nodes do not publish their NICs' rates, which then count as the lowest that is known.
-    """
-
-    servers: float
-    all_reduce: float
-    with_cpu_nodes: tuple[tuple[int, float], ...] = ()
-    available: int = 0
-    assumed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class RolePlacement:
-    """A place for every pod of a role: ``slots`` by the pod's index in its role, ``shares`` by node.
-
-    ``level`` is the closest one that holds the role, ``domain`` its name there; ``why`` are the steps of its choice.
-    """
-
-    role: str
-    gpus: int
-    slots: tuple[Slot, ...]
-    shares: tuple[NodeShare, ...]
-    level: str
-    domain: str
-    why: tuple[Step, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GangPlacement:
-    """A place for every pod of every role, in the order of the gang's roles.
-
-    ``level`` is the closest that holds the roles that exchange data, parameter servers apart; ``domain`` its name there.
-    """
-
-    roles: tuple[RolePlacement, ...]
-    level: str
-    domain: str
-    why: tuple[Step, ...] = ()
-    notes: tuple[str, ...] = ()
-    traffic: StepTraffic | None = None
-
-    def role(self, name: str) -> RolePlacement:
-        """Return the placement of the role called *name*."""
-        return next(role for role in self.roles if role.role == name)
-
-
-@dataclass(frozen=True, slots=True)
-class UnplacedRole:
-    """Why a role has no place: ``answer`` is about its pods alone, None where alone they fit."""
-
-    role: str
-    answer: Infeasible | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GangInfeasible:
-    """No place for the whole gang: ``summary`` is one sentence, ``roles`` has every role in order.
-
-    ``remedies`` are what would help all roles together; those of one role are in its answer. ``proven`` is False where
-    the search was cut short, so that a place may have been overlooked.
-    """
-
-    summary: str
-    roles: tuple[UnplacedRole, ...] = ()
-    remedies: tuple[str, ...] = ()
-    proven: bool = True
-
-
-GangVerdict = GangPlacement | GangInfeasible
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,7 +521,7 @@ class Shrinkage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scaling:
-    """What becomes of a job that runs: from ``before`` to ``after`` pods, of which ``pods`` come, or leave.
+    """What happens to a job that runs: from ``before`` to ``after`` pods, of which ``pods`` come, or leave.
 
     ``resource`` is its kind and group as kubectl writes them. ``change`` is None for a job without a plan, and where nothing
     changes. ``enforced`` says what holds pods that came in their places.

@@ -196,7 +196,7 @@ def encode(record: PlanRecord) -> str:
 
 def decode(text: str) -> PlanRecord:
     """Return the plan that ``encode`` wrote. Raises ``UnreadablePlan``."""
-    # Whoever may edit the job may edit its annotations, so that the document may have any shape and any size.
+    # Anyone who may edit the job may edit its annotations, so that the document may have any shape and any size.
     try:
         return _decoded(read_json(text))
     except (ValueError, DocumentError) as error:
@@ -232,7 +232,7 @@ def _check_roles(roles: Sequence[PlannedRole], pods: int) -> None:
 
 
 def _repeated(document: Mapping[str, Any], key: str) -> list[str]:
-    """Return the texts at *key*, each as often as the number beside it says; raises ``ValueError`` for no such list.
+    """Return the texts at *key*, each as often as the number next to it says; raises ``ValueError`` for no such list.
 
     For example, ``[["a", 2], ["b", 1]]`` is a, a, b.
     """

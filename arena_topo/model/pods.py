@@ -29,7 +29,7 @@ def effective_requests(
 ) -> dict[str, int]:
     """Return what kube-scheduler reserves for a pod.
 
-    Containers and sidecars run together; each other init container runs beside the sidecars that stand before it,
+    Containers and sidecars run together; each other init container runs next to the sidecars that stand before it,
     and the highest of these moments counts. *pod_level* requests (cpu, memory, huge pages) replace the sum.
 
     For example, init containers ``[sidecar 1 cpu, setup 5 cpu, sidecar 1 cpu]`` before a container of 3 cpu have

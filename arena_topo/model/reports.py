@@ -89,7 +89,7 @@ class TopologyUnaware:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The scenarios of ``workers`` with ``gpus`` GPUs each, and two topology-unaware schedulers beside them."""
+    """The scenarios of ``workers`` with ``gpus`` GPUs each, and two topology-unaware schedulers next to them."""
 
     workers: int
     gpus: int

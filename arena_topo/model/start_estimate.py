@@ -58,7 +58,7 @@ class StartEstimate:
     endless: tuple[str, ...] = ()
 
 
-def bounded(estimate: StartEstimate) -> StartEstimate:
+def _bounded(estimate: StartEstimate) -> StartEstimate:
     """Return *estimate* as far as an annotation has room for it: some of the jobs, and texts that are cut."""
     return replace(
         estimate,
@@ -70,7 +70,7 @@ def bounded(estimate: StartEstimate) -> StartEstimate:
     )
 
 
-class InstantForm:
+class _InstantForm:
     """An instant, written as RFC 3339 to the second."""
 
     def write(self, value: datetime) -> str:
@@ -86,7 +86,7 @@ class InstantForm:
             raise DocumentError(f"{place} is no instant: {cut(str(error))}") from error
 
 
-_INSTANT, _TEXTS = InstantForm(), ListOf(STRING)
+_INSTANT, _TEXTS = _InstantForm(), ListOf(STRING)
 _TABLE: Table = (
     Field("from", _INSTANT, None, attribute="earliest"),
     Field("likely", _INSTANT, None),
@@ -103,14 +103,14 @@ class EstimateForm:
 
     def write(self, value: StartEstimate) -> dict[str, Any]:
         """Return *value* as far as there is room for it."""
-        return write_fields(_TABLE, attributes_of(bounded(value), _TABLE))
+        return write_fields(_TABLE, attributes_of(_bounded(value), _TABLE))
 
     def read(self, value: object, place: str) -> StartEstimate:
         """Return the estimate that stands at *place*, which anybody may have written."""
         # A later release may say more.
         values = read_fields(_TABLE, value, place, strict=False)
         _check(values, place)
-        return bounded(StartEstimate(**values))
+        return _bounded(StartEstimate(**values))
 
 
 def _check(values: Mapping[str, Any], place: str) -> None:

@@ -23,16 +23,16 @@ _LABEL_VALUE = r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?"
 _ENV_NAME = r"[!-<>-~]+"
 
 
-LONGEST_JOB_NAME = 49
+_LONGEST_JOB_NAME = 49
 
 
 def check_job_name(name: str) -> None:
     """Raise ``UsageError`` unless *name* can name a job in every version of the API."""
     if not name:
         raise UsageError("--name must be set", hint="give the job a name, for example --name=vgg16")
-    if len(name) > LONGEST_JOB_NAME:
+    if len(name) > _LONGEST_JOB_NAME:
         raise UsageError(
-            f"the job name {name} is too long: it has {len(name)} characters, and {LONGEST_JOB_NAME} are allowed",
+            f"the job name {name} is too long: it has {len(name)} characters, and {_LONGEST_JOB_NAME} are allowed",
             hint="pods are named after the job, and their names are limited",
         )
     if not re.fullmatch(_NAME, name):

@@ -3,15 +3,14 @@
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from arena_topo.errors import UsageError
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster import GpuNode, Holder, Snapshot
 from arena_topo.model.plan import (
     GangFigures,
-    GangInfeasible,
-    GangPlacement,
-    GangVerdict,
     GroupPlaces,
     GroupSpread,
     Growth,
@@ -21,7 +20,6 @@ from arena_topo.model.plan import (
     Placement,
     Prediction,
     Range,
-    RolePlacement,
     Scaling,
     Shrinkage,
     Step,
@@ -155,7 +153,7 @@ def _legend(rows: Sequence[Sequence[str]], shares: Sequence[NodeShare]) -> Itera
 # Where the groups of ranks of a gang lie, as a table.
 
 
-def group_lines(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
+def _group_lines(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
     """Yield the table of *groups*, those that exchange most first, and what its figures are."""
     rows = [
         (
@@ -163,7 +161,7 @@ def group_lines(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
             str(places.size),
             str(places.count),
             last_part(places.within),
-            *map(spread_text, (places.spread, places.first_fit, places.kueue)),
+            *map(_spread_text, (places.spread, places.first_fit, places.kueue)),
         )
         for places in groups
     ]
@@ -178,7 +176,7 @@ def group_lines(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
     yield [Span("FIRST FIT, KUEUE: the spread by these rules, Kueue's with slices for tp, cp and ep", "dim")]
 
 
-def spread_text(spread: GroupSpread | None) -> str:
+def _spread_text(spread: GroupSpread | None) -> str:
     """Return the most domains that a group touches, and the mean where it is less."""
     if spread is None:
         return "-"
@@ -270,9 +268,10 @@ def _rough(at: datetime, now: datetime) -> str:
 
 # A planned placement, or why there is none, in every form in which it can be printed.
 
-_MOST_NODES_IN_TABLE = 40
 _MOST_LINES = 3
 """Lines of reasons above a drawing."""
+_MOST_NODES_OF_ROLE = 8
+"""Nodes of a role that are named on one line."""
 
 
 def render_plan(
@@ -288,115 +287,177 @@ def render_plan(
     """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
 
     In text, columns for which *width* has no room are left out; None is room for all. *starts* is when the job would start,
-    and the instant at which that was estimated; no drawing shows it.
+    and the instant at which that was estimated; no drawing shows it. Raises ``UsageError`` for a drawing of roles.
     """
     match form:
         case "json" | "yaml":
-            from arena_topo.output.text import document, plain
+            from arena_topo.output.text import document
             from arena_topo.topology.files import API_VERSION
 
+            kind = "GangPlan" if verdict.by_role else "Plan"
             fits = isinstance(verdict, Placement)
-            head = {"apiVersion": API_VERSION, "kind": "Plan", "name": name, "fits": fits}
-            body = plain(verdict)
-            # Only a job with --parallel has groups.
-            if not body.get("groups"):
-                body.pop("groups", None)
+            body = {"apiVersion": API_VERSION, "kind": kind, "name": name, "fits": fits, **_document(verdict)}
             if starts:
                 body["when"] = estimate_document(starts[0])
-            return document({**head, **body}, form)
+            return document(body, form)
         case "svg" | "html":
+            if verdict.by_role:
+                raise UsageError(
+                    f"-o {form} draws jobs whose pods are all alike, and those of {name} differ by role",
+                    hint="print the plan as text, json or yaml",
+                )
             return _picture(name, verdict, snapshot, form)
         case _:
-            lines = list(plan_lines(name, verdict, width))
+            lines = list(_plan_lines(name, verdict, width))
             if starts:
                 lines += [[], *estimate_lines(*starts)]
             return rendered(lines, colour=colour)
 
 
-def plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterator[Line]:
+_KEYS = {
+    (Placement, False): "slots shares level domain workers gpus coalesced prediction why notes products",
+    (Placement, True): "roles level domain why notes traffic",
+    (Infeasible, False): "summary reasons levels remedies nodes",
+    (Infeasible, True): "summary roles remedies proven",
+}
+"""The keys of an answer's document, which programs read, by whether the pods differ by role."""
+
+
+def _document(verdict: Verdict) -> dict[str, Any]:
+    from arena_topo.output.text import plain
+
+    body = {key: plain(getattr(verdict, key)) for key in _KEYS[type(verdict), verdict.by_role].split()}
+    # Only a job with --parallel has groups.
+    if isinstance(verdict, Placement) and verdict.groups:
+        body["groups"] = plain(verdict.groups)
+    if isinstance(verdict, Infeasible) and verdict.by_role:
+        body["roles"] = [
+            {"role": role.role, "answer": _document(role.answer) if role.answer else None}
+            for role in verdict.roles
+        ]
+    return body
+
+
+def _plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterator[Line]:
     """Yield the whole of *verdict* as ``arena-topo plan`` prints it on a terminal of *width* columns, or in full."""
     if isinstance(verdict, Infeasible):
         yield from _refusal_lines(name, verdict)
         return
-    yield from summary_lines(name, verdict)
+    yield _summary_line(name, verdict)
     yield []
-    table = fitted(_share_rows(verdict), width, spare=_SPARE)
+    table = fitted(_share_rows(verdict), None if verdict.by_role else width, spare=_SPARE)
     yield from table_lines(table.rows)
-    yield from ([Span(line, "dim")] for line in _table_notes(verdict, table.hidden))
+    yield from ([Span(line, "dim")] for line in _table_notes(verdict, table.rows[0]))
     if note := table.note():
         yield [Span(note, "dim")]
     if verdict.groups:
         yield []
-        yield from group_lines(verdict.groups)
+        yield from _group_lines(verdict.groups)
     # What a kubelet may enforce is shown node by node, a prediction in one line.
-    if any(share.alignment and share.alignment.policy for share in verdict.shares):
+    if any(alignment.policy for alignment in _told_alignments(verdict)):
         yield []
         yield from alignment_lines(verdict.shares)
     if verdict.prediction:
         yield []
         yield from _prediction_lines(verdict.prediction)
+    if verdict.traffic:
+        yield []
+        yield from _traffic_lines(verdict.traffic)
     yield []
     yield [Span("Why", "bold")]
-    yield from step_lines(verdict.why)
+    yield from _why_lines(verdict)
     yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
 
 
-def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
-    """Yield the shape of the gang and where it goes, on one line."""
+def _placed_lines(name: str, verdict: Placement) -> Iterator[Line]:
+    """Yield where the gang goes, with a line for each role, and how fast its ranks or parameter servers are."""
+    yield _summary_line(name, verdict)
+    for role in verdict.roles if verdict.by_role else ():
+        nodes = [share.node for share in role.shares]
+        more = len(nodes) - _MOST_NODES_OF_ROLE
+        shown = ", ".join(nodes[:_MOST_NODES_OF_ROLE]) + (f" and {more} more" if more > 0 else "")
+        yield [Span(f"  {role.role}: {shown}", "")]
+    if verdict.traffic and verdict.traffic.servers:
+        yield [Span(f"  - {_faster(verdict.traffic)}", "")]
+    if verdict.prediction:
+        yield [Span("predicted busbw:", "")]
+        yield from _rate_lines(verdict.prediction)
+
+
+def _summary_line(name: str, verdict: Placement) -> Line:
+    """Return the shape of the gang and where it goes."""
+    if verdict.by_role:
+        shape = ", ".join(f"{len(role.slots)} {role.role}" for role in verdict.roles)
+        is_wide = verdict.level == "cluster"
+        where = "across the cluster" if is_wide else f"{last_part(verdict.level)} {verdict.domain}"
+        return [Span(name, "bold"), Span(f"  {shape}; {where}", "")]
     shape = plural(verdict.workers, "worker") + (f" of {plural(verdict.gpus, 'GPU')}" if verdict.gpus else "")
     merged = ", coalesced" if verdict.coalesced else ""
     where = placed_words(len(verdict.shares), verdict.level, verdict.domain)
-    yield [Span(name, "bold"), Span(f"  {shape}{merged} on {where}", "")]
+    return [Span(name, "bold"), Span(f"  {shape}{merged} on {where}", "")]
 
 
 _SPARE = ("BEST", "DOMAIN", "INSIDE", "GPUS")
 """The columns that a narrow terminal can do without, the first first: the prediction and *Why* repeat most of them."""
-_FIGURES = {
-    "INSIDE": "busbw in GB/s of the links between its GPUs on the node",
-    "BEST": "the highest INSIDE of as many GPUs of the node",
-}
 
 
 def _share_rows(verdict: Placement) -> list[Sequence[str]]:
+    pods = "PODS" if verdict.by_role else "WORKERS"
     rows = (
         (
+            role.role,
             share.node,
             runs(share.workers),
-            _gpus_text(share, verdict.gpus),
+            _gpus_text(share, role.gpus),
             written_rate(share.busbw),
             written_rate(share.best),
             "/".join(share.domain) or "-",
         )
-        for share in verdict.shares[:_MOST_NODES_IN_TABLE]
+        for role in verdict.roles
+        for share in role.shares
     )
-    return [("NODE", "WORKERS", "GPUS", "INSIDE", "BEST", "DOMAIN"), *rows]
+    table = [("ROLE", "NODE", pods, "GPUS", "INSIDE", "BEST", "DOMAIN"), *islice(rows, _MOST_ROWS)]
+    # Pods that are all alike have no role to name, and roles leave each other less than the best of a node.
+    without = table[0].index("BEST" if verdict.by_role else "ROLE")
+    return [(*row[:without], *row[without + 1 :]) for row in table]
 
 
-def _table_notes(verdict: Placement, hidden: Sequence[str]) -> Iterator[str]:
-    """Yield what the table leaves out, and what its figures are in columns that are not *hidden*."""
-    more = len(verdict.shares) - _MOST_NODES_IN_TABLE
-    if more > 0:
-        yield f"and {plural(more, 'more node')}; -o json lists all {len(verdict.shares)}"
-    if any(share.busbw is not None for share in verdict.shares):
-        yield from (f"{heading}: {meaning}" for heading, meaning in _FIGURES.items() if heading not in hidden)
-    if any(share.alignment and share.alignment.policy is None for share in verdict.shares):
-        yield f"NUMA: {alignment_text(verdict.shares)}"
+def _table_notes(verdict: Placement, headings: Sequence[str]) -> Iterator[str]:
+    """Yield what the table leaves out, and what its figures are in columns with *headings*."""
+    shares = verdict.shares
+    row, whose = ("row", "the role's") if verdict.by_role else ("node", "its")
+    if (more := len(shares) - _MOST_ROWS) > 0:
+        yield f"and {plural(more, f'more {row}')}; -o json lists all {len(shares)}"
+    if any(share.busbw is not None for share in shares):
+        if "INSIDE" in headings:
+            yield f"INSIDE: busbw in GB/s of the links between {whose} GPUs on the node"
+        if "BEST" in headings:
+            yield "BEST: the highest INSIDE of as many GPUs of the node"
+    if any(alignment.policy is None for alignment in _told_alignments(verdict)):
+        yield f"NUMA: {alignment_text(shares)}"
 
 
-def _gpus_text(share: NodeShare, gpus_per_worker: int) -> str:
+def _told_alignments(verdict: Placement) -> list[NodeAlignment]:
+    """Return where devices are on the nodes of *verdict*; none of roles, whose pods have the same numbers."""
+    return [] if verdict.by_role else [share.alignment for share in verdict.shares if share.alignment]
+
+
+def _gpus_text(share: NodeShare, gpus_per_pod: int) -> str:
+    if not gpus_per_pod:
+        return "-"
     # The node does not say which of its GPUs are free, so the plan only counts them.
     if share.gpus is None:
-        return f"any {len(share.workers) * gpus_per_worker}" if gpus_per_worker else "-"
+        return f"any {len(share.workers) * gpus_per_pod}"
     return ",".join(map(str, share.gpus))
 
 
 def _prediction_lines(prediction: Prediction) -> Iterator[Line]:
     yield [Span("Predicted busbw", "bold")]
-    yield from rate_lines(prediction)
+    yield from _rate_lines(prediction)
     yield from ([Span(f"  - {assumption}", "dim")] for assumption in prediction.assumptions)
 
 
-def rate_lines(prediction: Prediction) -> Iterator[Line]:
+def _rate_lines(prediction: Prediction) -> Iterator[Line]:
     """Yield the predicted busbw of the whole gang, inside its nodes and across them."""
     yield [Span(f"  whole gang     {_range_text(prediction.busbw)}", "")]
     # A rank by itself exchanges nothing inside its node.
@@ -415,7 +476,7 @@ def _range_text(rate: Range) -> str:
     return f"{rate.likely:.3g} GB/s{bounds}"
 
 
-def step_lines(steps: Sequence[Step]) -> Iterator[Line]:
+def _step_lines(steps: Sequence[Step]) -> Iterator[Line]:
     """Yield what each of *steps* chose, with its proof and the next best below it."""
     width = max((len(step.criterion) for step in steps), default=0)
     for step in steps:
@@ -427,8 +488,26 @@ def step_lines(steps: Sequence[Step]) -> Iterator[Line]:
                 yield [Span(f"  {'':<{width}}    {text}", "dim")]
 
 
+def _why_lines(verdict: Placement) -> Iterator[Line]:
+    if not verdict.by_role:
+        yield from _step_lines(verdict.why)
+        return
+    for title, steps in (("gang", verdict.why), *((role.role, role.why) for role in verdict.roles)):
+        yield [Span(f"  {title}", "")]
+        yield from ([Span("  ", ""), *line] for line in _step_lines(steps))
+
+
 def _refusal_lines(name: str, verdict: Infeasible) -> Iterator[Line]:
     yield [Span(name, "bold"), Span("  does not fit: ", "red"), Span(verdict.summary, "")]
+    if not verdict.proven:
+        yield [Span("  (heuristic: a place may have been overlooked)", "dim")]
+    for role in verdict.roles:
+        yield []
+        yield [Span(role.role, "bold"), Span("" if role.answer else "  fits by itself", "")]
+        if role.answer:
+            facts = [reason.text for reason in role.answer.reasons]
+            for line in (*facts, *role.answer.levels, *role.answer.remedies):
+                yield [Span(f"  {line}", "")]
     for title, lines in (
         ("Nodes", [reason.text for reason in verdict.reasons]),
         ("Levels", verdict.levels),
@@ -468,9 +547,9 @@ def drawn_plan(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapsh
 
 def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
     """Return what stands above a drawing of *verdict*: what goes where, each busbw by its name, and why."""
-    title = " ".join(rendered(summary_lines("", verdict), colour=False).split())
+    title = " ".join(rendered([_summary_line("", verdict)], colour=False).split())
     rates = (
-        [rendered([line], colour=False).split() for line in rate_lines(verdict.prediction)]
+        [rendered([line], colour=False).split() for line in _rate_lines(verdict.prediction)]
         if verdict.prediction
         else []
     )
@@ -512,92 +591,7 @@ def _with_share(node: GpuNode, name: str, share: NodeShare, verdict: Placement) 
     return replace(node, holders=(*node.holders, *holders), used=used, requested=requested)
 
 
-# The plan of a gang of roles, or why there is none, as text and as documents.
-
-_MOST_NODES_OF_ROLE = 8
-"""Nodes of a role that are named on one line."""
-
-
-def render_gang(name: str, verdict: GangVerdict, form: str = "text", *, colour: bool = False) -> str:
-    """Return the plan of the gang *name* as ``text``, ``json`` or ``yaml``."""
-    if form in ("json", "yaml"):
-        from arena_topo.output.text import document, plain
-        from arena_topo.topology.files import API_VERSION
-
-        fits = isinstance(verdict, GangPlacement)
-        head = {"apiVersion": API_VERSION, "kind": "GangPlan", "name": name, "fits": fits}
-        return document({**head, **plain(verdict)}, form)
-    lines = (
-        _gang_refusal_lines(name, verdict) if isinstance(verdict, GangInfeasible) else _lines(name, verdict)
-    )
-    return rendered(lines, colour=colour)
-
-
-def placed_lines(name: str, verdict: GangPlacement) -> Iterator[Line]:
-    """Yield the gang's roles and where they go, a line for each, and what its parameter servers cost."""
-    yield _summary_line(name, verdict)
-    for role in verdict.roles:
-        nodes = [share.node for share in role.shares]
-        shown = ", ".join(nodes[:_MOST_NODES_OF_ROLE]) + (
-            f" and {len(nodes) - _MOST_NODES_OF_ROLE} more" * (len(nodes) > _MOST_NODES_OF_ROLE)
-        )
-        yield [Span(f"  {role.role}: {shown}", "")]
-    if verdict.traffic and verdict.traffic.servers:
-        yield [Span(f"  - {_faster(verdict.traffic)}", "")]
-
-
-def _summary_line(name: str, verdict: GangPlacement) -> Line:
-    pods = ", ".join(f"{len(role.slots)} {role.role}" for role in verdict.roles)
-    return [Span(name, "bold"), Span(f"  {pods}; {_where(verdict)}", "")]
-
-
-def _lines(name: str, verdict: GangPlacement) -> Iterator[Line]:
-    yield _summary_line(name, verdict)
-    yield []
-    rows = list(_role_rows(verdict))
-    yield from table_lines([("ROLE", "NODE", "PODS", "GPUS", "INSIDE", "DOMAIN"), *rows[:_MOST_ROWS]])
-    if len(rows) > _MOST_ROWS:
-        yield [
-            Span(f"and {plural(len(rows) - _MOST_ROWS, 'more row')}; -o json lists all {len(rows)}", "dim")
-        ]
-    if any(share.busbw is not None for role in verdict.roles for share in role.shares):
-        yield [Span("INSIDE: busbw in GB/s of the links between the role's GPUs on the node", "dim")]
-    if verdict.traffic:
-        yield []
-        yield from _traffic_lines(verdict.traffic)
-    yield []
-    yield [Span("Why", "bold")]
-    yield from _why_lines(verdict)
-    yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
-
-
-def _where(verdict: GangPlacement) -> str:
-    match verdict.level:
-        case "node":
-            return f"node {verdict.domain}"
-        case "cluster":
-            return "across the cluster"
-        case level:
-            return f"{last_part(level)} {verdict.domain}"
-
-
-def _role_rows(verdict: GangPlacement) -> Iterator[Sequence[str]]:
-    for role in verdict.roles:
-        for share in role.shares:
-            yield (
-                role.role,
-                share.node,
-                runs(share.workers),
-                _role_gpus_text(role, share.gpus, len(share.workers)),
-                written_rate(share.busbw),
-                "/".join(share.domain) or "-",
-            )
-
-
-def _role_gpus_text(role: RolePlacement, gpus: Sequence[int] | None, pods: int) -> str:
-    if not role.gpus:
-        return "-"
-    return f"any {pods * role.gpus}" if gpus is None else ",".join(map(str, gpus))
+# What the parameter servers of a gang cost.
 
 
 def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
@@ -671,29 +665,6 @@ def _against(seconds: float, servers: float) -> str:
     return f", {abs(change):.0%} {'longer' if change > 0 else 'shorter'}"
 
 
-def _why_lines(verdict: GangPlacement) -> Iterator[Line]:
-    for title, steps in (("gang", verdict.why), *((role.role, role.why) for role in verdict.roles)):
-        yield [Span(f"  {title}", "")]
-        yield from ([Span("  ", ""), *line] for line in step_lines(steps))
-
-
-def _gang_refusal_lines(name: str, verdict: GangInfeasible) -> Iterator[Line]:
-    yield [Span(name, "bold"), Span("  does not fit: ", "red"), Span(verdict.summary, "")]
-    if not verdict.proven:
-        yield [Span("  (heuristic: a place may have been overlooked)", "dim")]
-    for role in verdict.roles:
-        yield []
-        yield [Span(role.role, "bold"), Span("" if role.answer else "  fits by itself", "")]
-        if role.answer:
-            facts = [reason.text for reason in role.answer.reasons]
-            for line in (*facts, *role.answer.levels, *role.answer.remedies):
-                yield [Span(f"  {line}", "")]
-    if verdict.remedies:
-        yield []
-        yield [Span("What would help", "bold")]
-        yield from ([Span(f"  {line}", "")] for line in verdict.remedies)
-
-
 # Who has reserved what, and since when: for ``top node`` and ``doctor``.
 
 _MOST_PLANS = 20
@@ -760,7 +731,7 @@ def _words(plan: OtherPlan) -> str:
     )
 
 
-# What becomes of a job whose size changes, as text and as a document: where it is before and after, and why.
+# What happens to a job whose size changes, as text and as a document: where it is before and after, and why.
 
 _MOST_PODS = 40
 
@@ -805,7 +776,7 @@ def _change_lines(scaling: Scaling, *, steps: bool) -> Iterator[Line]:
     if steps:
         yield []
         yield [Span("Why", "bold")]
-        yield from step_lines(change.why)
+        yield from _step_lines(change.why)
 
 
 def _unplanned(scaling: Scaling) -> str:
@@ -836,7 +807,7 @@ def _pod_rows(scaling: Scaling, change: Growth | Shrinkage) -> Iterator[Sequence
 
 def submitted_lines(
     name: str,
-    verdict: Verdict | GangVerdict | None,
+    verdict: Verdict | None,
     record: PlanRecord,
     *,
     suspended: bool,
@@ -848,13 +819,7 @@ def submitted_lines(
     *queued*: a controller places the job, and starts it.
     """
     if isinstance(verdict, Placement):
-        yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
-        if verdict.prediction:
-            yield "predicted busbw:"
-            yield from rendered(rate_lines(verdict.prediction), colour=False).splitlines()
-        yield from (f"note: {note}" for note in verdict.notes)
-    elif isinstance(verdict, GangPlacement):
-        yield from rendered(placed_lines(name, verdict), colour=False).splitlines()
+        yield from rendered(_placed_lines(name, verdict), colour=False).splitlines()
         yield from (f"note: {note}" for note in verdict.notes)
     elif record.waiting_reason:
         yield f"{name} waits for a placement: {record.waiting_reason}"

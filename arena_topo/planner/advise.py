@@ -40,27 +40,27 @@ from arena_topo.planner.offers import best_set, nic_rate
 # How many workers of every usual shape the free GPUs of a fleet take, whatever they may ask for besides GPUs.
 
 
-def usual_sizes(fleet: Fleet) -> tuple[int, ...]:
+def _usual_sizes(fleet: Fleet) -> tuple[int, ...]:
     """Return the usual numbers of GPUs of a worker: powers of two, and all of the largest node."""
     largest = max((state.total for state in fleet.states), default=0)
     powers = [1 << exponent for exponent in range(largest.bit_length())]
     return tuple(sorted({*powers, largest} - {0}))
 
 
-def usual_demand(fleet: Fleet, gpus: int = 1) -> Demand:
+def _usual_demand(fleet: Fleet, gpus: int = 1) -> Demand:
     """Return a worker of *gpus* GPUs that tolerates the taint by which nodes are reserved for GPU jobs."""
     resources = sorted({state.resource for state in fleet.states})
     return Demand(1, gpus, tolerations=tuple(Toleration(key=name, operator="Exists") for name in resources))
 
 
-def free_by_node(fleet: Fleet) -> list[int]:
+def _free_by_node(fleet: Fleet) -> list[int]:
     """Return the free GPUs of every node that takes pods, 0 for the others."""
-    demand = usual_demand(fleet)
+    demand = _usual_demand(fleet)
     by_state = [state.free if open_to(demand, state) else 0 for state in fleet.states]
     return [by_state[state_id] for state_id in fleet.state_ids]
 
 
-def whole_nodes(fleet: Fleet, free: Sequence[int]) -> list[int]:
+def _whole_nodes(fleet: Fleet, free: Sequence[int]) -> list[int]:
     """Return 1 for every node whose GPUs are all free, 0 for the others."""
     states = fleet.states
     return [
@@ -69,18 +69,18 @@ def whole_nodes(fleet: Fleet, free: Sequence[int]) -> list[int]:
     ]
 
 
-def largest_by_level(fleet: Fleet, places: Sequence[int]) -> tuple[int, ...]:
+def _largest_by_level(fleet: Fleet, places: Sequence[int]) -> tuple[int, ...]:
     """Return the most *places* in one domain of each level, the closest level first."""
     above_nodes = (max(by_domain, default=0) for by_domain in _by_level(fleet, places))
     return (max(places, default=0), *above_nodes)
 
 
-def side_by_side(fleet: Fleet, places: Sequence[int], size: int) -> tuple[int, ...]:
+def _side_by_side(fleet: Fleet, places: Sequence[int], size: int) -> tuple[int, ...]:
     """Return for every level above the node how many gangs of *size* places fit, each within one domain."""
     return tuple(sum(count // size for count in by_domain) for by_domain in _by_level(fleet, places))
 
 
-def best_busbw(fleet: Fleet, gpus: int) -> float | None:
+def _best_busbw(fleet: Fleet, gpus: int) -> float | None:
     """Return the best predicted busbw that *gpus* free GPUs of one node that takes pods can have."""
     return max(_busbws(fleet, gpus), default=None) if gpus > 1 else None
 
@@ -93,7 +93,7 @@ def _by_level(fleet: Fleet, places: Sequence[int]) -> Iterator[list[int]]:
 
 
 def _busbws(fleet: Fleet, gpus: int) -> Iterator[float]:
-    demand = usual_demand(fleet, gpus)
+    demand = _usual_demand(fleet, gpus)
     for state in fleet.states:
         if open_to(demand, state) and (choice := best_set(state, gpus)):
             yield choice.busbw
@@ -151,11 +151,11 @@ class _Usable:
         return usable + sum(self.sizes[-1] * count for count in self.in_one[-1])
 
 
-def moves(fleet: Fleet) -> tuple[Move, ...]:
+def _moves(fleet: Fleet) -> tuple[Move, ...]:
     """Return the moves that help most, one after the other, none where no move helps."""
     advised: list[Move] = []
     moved: set[str] = set()
-    sizes = usual_sizes(fleet)
+    sizes = _usual_sizes(fleet)
     while sizes and len(advised) < _MOST_MOVES:
         before = _usable(fleet, sizes)
         tried = [
@@ -212,7 +212,7 @@ def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
     )
     # Pods are listed in fabric order, so no two of them are farther apart than the first and the last.
     old_level, _ = spanned(fleet, job.pods[0][0], job.pods[-1][0])
-    demand = replace(usual_demand(fleet, job.gpus), workers=len(job.pods))
+    demand = replace(_usual_demand(fleet, job.gpus), workers=len(job.pods))
     everywhere = capacity_for(demand, without)
     states = [without.states[state_id] for state_id in without.state_ids]
     holes = [
@@ -295,10 +295,10 @@ def _with(fleet: Fleet, job: _Job, pick: Pick) -> Fleet:
 
 
 def _usable(fleet: Fleet, sizes: tuple[int, ...]) -> _Usable:
-    free = free_by_node(fleet)
+    free = _free_by_node(fleet)
     places = [[count // gpus for count in free] for gpus in sizes]
     return _Usable(
-        sizes, tuple(map(sum, places)), tuple(largest_by_level(fleet, by_node) for by_node in places)
+        sizes, tuple(map(sum, places)), tuple(_largest_by_level(fleet, by_node) for by_node in places)
     )
 
 
@@ -342,16 +342,16 @@ def fragmentation(snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> 
     """Return what the free GPUs of *snapshot* are good for, and the moves that would help most."""
     fleet = make_fleet(snapshot, model)
     empty = emptied(fleet)
-    free, free_when_empty = free_by_node(fleet), free_by_node(empty)
+    free, free_when_empty = _free_by_node(fleet), _free_by_node(empty)
     states = [fleet.states[state_id] for state_id in fleet.state_ids]
     return Fragmentation(
         free=sum(free),
         total=sum(state.total for state in states),
         closed=sum(state.free for state in states) - sum(free),
         levels=level_names(fleet),
-        shapes=tuple(_shape(fleet, empty, free, free_when_empty, gpus) for gpus in usual_sizes(empty)),
+        shapes=tuple(_shape(fleet, empty, free, free_when_empty, gpus) for gpus in _usual_sizes(empty)),
         whole=tuple(_whole(fleet, empty, free, free_when_empty)),
-        moves=moves(fleet),
+        moves=_moves(fleet),
     )
 
 
@@ -363,18 +363,18 @@ def _shape(
         gpus=gpus,
         workers=sum(places),
         empty=sum(count // gpus for count in free_when_empty),
-        in_one=largest_by_level(fleet, places),
-        busbw=best_busbw(fleet, gpus),
-        best=best_busbw(empty, gpus),
+        in_one=_largest_by_level(fleet, places),
+        busbw=_best_busbw(fleet, gpus),
+        best=_best_busbw(empty, gpus),
     )
 
 
 def _whole(
     fleet: Fleet, empty: Fleet, free: Sequence[int], free_when_empty: Sequence[int]
 ) -> list[WholeNodeCapacity]:
-    now, when_empty = whole_nodes(fleet, free), whole_nodes(empty, free_when_empty)
+    now, when_empty = _whole_nodes(fleet, free), _whole_nodes(empty, free_when_empty)
     sizes = (1 << exponent for exponent in range(sum(when_empty).bit_length()))
     return [
-        WholeNodeCapacity(size, side_by_side(fleet, now, size), side_by_side(empty, when_empty, size))
+        WholeNodeCapacity(size, _side_by_side(fleet, now, size), _side_by_side(empty, when_empty, size))
         for size in sizes
     ]

@@ -7,7 +7,15 @@ from typing import NamedTuple
 
 from arena_topo.model.cluster import GpuNode
 from arena_topo.model.hardware import AlignmentPolicy, Gpu, NumaZones
-from arena_topo.model.plan import Demand, NodeAlignment, NodeShare, Placement, Slot, WorkerPlace
+from arena_topo.model.plan import (
+    Demand,
+    NodeAlignment,
+    NodeShare,
+    Placement,
+    RolePlacement,
+    Slot,
+    WorkerPlace,
+)
 from arena_topo.model.pods import CPU
 from arena_topo.planner.choice import DomainChoice
 from arena_topo.planner.explain import why
@@ -16,7 +24,7 @@ from arena_topo.planner.gpus.bandwidth import place_of, positions_of, rotated_fo
 from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.offers import NodeState, Offer, containers_of
 
-# On which NUMA nodes and PCIe switches of its node each worker is, beside which NICs, and who sees to it.
+# On which NUMA nodes and PCIe switches of its node each worker is, next to which NICs, and who sees to it.
 
 
 def node_alignment(
@@ -50,7 +58,7 @@ def _place(gpus: Sequence[Gpu], *, has_cores: bool) -> WorkerPlace:
 
 
 def _has_cores(node: GpuNode, demand: Demand, policy: AlignmentPolicy | None) -> bool:
-    """Whether a worker gets cores of its own beside its GPUs, if the kubelet's CPU manager is static."""
+    """Whether a worker gets cores of its own next to its GPUs, if the kubelet's CPU manager is static."""
     asks = any(CPU in dict(asked) for asked in containers_of(demand, node.gpu_resource))
     return asks and policy not in (None, AlignmentPolicy.NONE) and _is_tied(node.zones, CPU)
 
@@ -86,14 +94,12 @@ def placement(
     if workers_of:
         slots.sort()
     # Where several levels count as equally close, the nodes may share a closer domain than the one searched.
-    level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
+    number, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
+    level = level_names(fleet)[number]
     return Placement(
-        slots=tuple(slots),
-        shares=tuple(shares),
-        level=level_names(fleet)[level],
+        roles=(RolePlacement("", demand.gpus, tuple(slots), tuple(shares), level, domain.name),),
+        level=level,
         domain=domain.name,
-        workers=demand.workers,
-        gpus=demand.gpus,
         why=why(demand, fleet, capacity, chosen) if explains else (),
     )
 
@@ -127,7 +133,7 @@ class NodeParts:
         key = id(offer), id(node.gpus), id(node.zones)
         known = self._known.get(key)
         if known is None:
-            part = node_part(node, state, offer, self._demand.gpus)
+            part = _node_part(node, state, offer, self._demand.gpus)
             known = part, node_alignment(node, self._demand, part.by_worker)
             # Without a choice the state tells which GPUs are taken.
             if offer.choice:
@@ -135,7 +141,7 @@ class NodeParts:
         return known
 
 
-def node_part(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> NodePart:
+def _node_part(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> NodePart:
     """Return what *offer* takes of *node*, in *state*, for workers of *gpus* GPUs, neighbours in the ring."""
     choice, workers = offer.choice, range(offer.workers)
     taken = (
@@ -152,7 +158,7 @@ def gpus_by_worker(
     fleet: Fleet, position: int, offer: Offer, gpus: int
 ) -> tuple[tuple[int, ...] | None, ...]:
     """Return the GPUs of each worker that *offer* takes of the node at *position*; None where it is not known which."""
-    return node_part(fleet.nodes[position], fleet.state(position), offer, gpus).by_worker
+    return _node_part(fleet.nodes[position], fleet.state(position), offer, gpus).by_worker
 
 
 def _in_ring_order(node: GpuNode, offer: Offer, ring: Sequence[int], gpus: int) -> tuple[int, ...]:

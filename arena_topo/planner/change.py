@@ -119,7 +119,7 @@ class Members:
         return None if self.masks is None else reduce(or_, self.masks, 0)
 
 
-def members_by_node(fleet: Fleet, slots: Iterable[Slot]) -> list[Members]:
+def _members_by_node(fleet: Fleet, slots: Iterable[Slot]) -> list[Members]:
     """Return the members at *slots* by node, in fabric order; a node that is gone has none."""
     by_node: dict[str, list[Slot]] = {}
     for slot in slots:
@@ -141,7 +141,7 @@ def _masks(fleet: Fleet, position: int, slots: Sequence[Slot]) -> tuple[int, ...
     return tuple(masks)
 
 
-def offer_of(
+def _offer_of(
     state: NodeState,
     workers: int,
     gpus: int,
@@ -173,7 +173,7 @@ def offer_of(
     )
 
 
-def with_more(
+def _with_more(
     fleet: Fleet, members: Members, gpus: int, more: int, *, several: bool
 ) -> tuple[Offer, int | None]:
     """Return what the node of *members* gives with *more* of them, and the GPUs that these get.
@@ -189,18 +189,18 @@ def with_more(
     machine, free = state.machine, None if state.mask is None else state.mask & ~(held or 0)
     if machine is None or free is None or held is None or not taken:
         union = held if not taken else None
-        return offer_of(state, workers, gpus, union, several=several, stranded=state.free - taken), None
+        return _offer_of(state, workers, gpus, union, several=several, stranded=state.free - taken), None
 
     def offer(mask: int) -> Offer:
         loss = machine.loss(free, mask)
-        return offer_of(
+        return _offer_of(
             state, workers, gpus, held | mask, several=several, stranded=state.free - taken, loss=loss
         )
 
     rule = state.alignment.rule(state.containers, more, gpus) if state.alignment else None
-    masks = [mask for mask in subsets(free, taken) if rule is None or rule.allows(mask)]
+    masks = [mask for mask in _subsets(free, taken) if rule is None or rule.allows(mask)]
     if not masks:
-        # Too many to compare: the best set by itself need not be the best beside the others.
+        # Too many to compare: the best set by itself need not be the best next to the others.
         choice = machine.best(free, taken, across_nodes=several, rule=rule)
         mask = choice.mask if choice else 0
         return replace(offer(mask), exact=False), mask
@@ -209,7 +209,7 @@ def with_more(
     return offers[best], best
 
 
-def with_fewer(
+def _with_fewer(
     fleet: Fleet, members: Members, gpus: int, stay: int, *, several: bool
 ) -> tuple[Offer, tuple[int, ...]]:
     """Return what the node of *members* gives if *stay* of them do, and which workers these are: those that lose least."""
@@ -217,14 +217,14 @@ def with_fewer(
     stranded = state.free + (len(members.slots) - stay) * gpus
     numbers, masks = range(len(members.slots)), members.masks
     if masks is None or state.machine is None or comb(len(members.slots), stay) > _MOST_SETS:
-        offer = offer_of(state, stay, gpus, None, several=several, stranded=stranded)
+        offer = _offer_of(state, stay, gpus, None, several=several, stranded=stranded)
         return offer, tuple(slot.worker for slot in members.slots[:stay])
     machine, available = state.machine, (state.mask or 0) | (members.mask or 0)
 
     def offer_with(staying: tuple[int, ...]) -> Offer:
         union = reduce(or_, (masks[number] for number in staying), 0)
         loss = machine.loss(available, union)
-        return offer_of(state, stay, gpus, union, several=several, stranded=stranded, loss=loss)
+        return _offer_of(state, stay, gpus, union, several=several, stranded=stranded, loss=loss)
 
     offers = {staying: offer_with(staying) for staying in combinations(numbers, stay)}
     best = min(
@@ -239,7 +239,7 @@ def with_fewer(
     return offers[best], tuple(members.slots[number].worker for number in best)
 
 
-def subsets(free: int, count: int) -> list[int]:
+def _subsets(free: int, count: int) -> list[int]:
     """Return every set of *count* of the GPUs *free* as masks, none where they are too many to compare."""
     places = positions_of(free)
     if comb(len(places), count) > _MOST_SETS:
@@ -249,13 +249,13 @@ def subsets(free: int, count: int) -> list[int]:
 
 def figures(fleet: Fleet, slots: Sequence[Slot], gpus: int) -> GangFigures:
     """Return where the gang at *slots*, with *gpus* GPUs a worker, is."""
-    members = members_by_node(fleet, slots)
+    members = _members_by_node(fleet, slots)
     if not members:
         return GangFigures("", "", 0, None)
     level, domain = _around(fleet, members)
     several = len(members) > 1
     offers = [
-        offer_of(fleet.state(each.position), len(each.slots), gpus, each.mask, several=several)
+        _offer_of(fleet.state(each.position), len(each.slots), gpus, each.mask, several=several)
         for each in members
     ]
     rate = min(offer.busbw for offer in offers)
@@ -265,7 +265,7 @@ def figures(fleet: Fleet, slots: Sequence[Slot], gpus: int) -> GangFigures:
 def domain_around(snapshot: Snapshot, slots: Iterable[Slot]) -> tuple[str, str]:
     """Return the closest level and domain in which all of *slots* are; empty strings where none of their nodes is left."""
     fleet = make_fleet(snapshot)
-    members = members_by_node(fleet, slots)
+    members = _members_by_node(fleet, slots)
     return _around(fleet, members) if members else ("", "")
 
 
@@ -293,7 +293,7 @@ def grow(
     snapshot: Snapshot,
     model: BandwidthModel = DEFAULT_MODEL,
 ) -> Grown:
-    """Return places for *more* workers beside those *placed*, closest to what is there, or why there are none.
+    """Return places for *more* workers next to those *placed*, closest to what is there, or why there are none.
 
     *demand* says what one worker asks for, and where the gang may go. In *snapshot* the workers that are placed hold what
     they have. New workers get the next indices. Raises ``UsageError`` for a level that the fabric does not have.
@@ -319,7 +319,7 @@ def replaced(
 
 
 def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fleet: Fleet) -> Grown:
-    members = members_by_node(fleet, placed)
+    members = _members_by_node(fleet, placed)
     # What a launcher asks for was found when the gang was placed.
     extra = replace(demand, workers=len(workers), launcher=None, launcher_selector={}, coalesce=False)
     fleet = aligned(fleet, extra)
@@ -403,7 +403,7 @@ def _find(
     for each in members:
         offers: list[Offer] = []
         for extra in range(min(capacity.places[each.position], more), -1, -1):
-            offer, gpus = with_more(fleet, each, demand.gpus, extra, several=several)
+            offer, gpus = _with_more(fleet, each, demand.gpus, extra, several=several)
             offers.append(offer)
             gpus_by_node[each.position, len(each.slots) + extra] = gpus
             exact = exact and offer.exact
@@ -485,7 +485,7 @@ def shrink(
     fleet = make_fleet(snapshot, model)
     ordered = sorted(placed)
     staying, leaving = ordered[:-fewer], ordered[-fewer:]
-    members = members_by_node(fleet, placed)
+    members = _members_by_node(fleet, placed)
     best, exact = _cheapest_stay(demand, fleet, members, len(staying))
     better = [slot for slot in placed if slot.worker in best]
     after, ideal = (figures(fleet, slots, demand.gpus) for slots in (staying, better))
@@ -539,7 +539,7 @@ def _cheapest_stay(
             if domain.start <= each.position < domain.end:
                 offers = []
                 for number in range(min(len(each.slots), stay), 0, -1):
-                    offer, workers = with_fewer(fleet, each, demand.gpus, number, several=count > 1)
+                    offer, workers = _with_fewer(fleet, each, demand.gpus, number, several=count > 1)
                     offers.append(offer)
                     workers_of[each.position, number] = workers
                     exact = exact and offer.exact

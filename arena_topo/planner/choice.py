@@ -345,7 +345,7 @@ def _spare(widest: Sequence[tuple[NodeGroup, int]], goal: Goal) -> int:
 def _allowance(
     pool: Sequence[NodeGroup], goal: Goal, measure: Callable[[Offer], float], effort: Effort
 ) -> int | None:
-    """Return how many GPUs the best choice leaves over where they go before, or beside, bandwidth; None without *effort*.
+    """Return how many GPUs the best choice leaves over where they go before, or next to, bandwidth; None without *effort*.
 
     At 19 GB/s a choice of four GPUs leaves four over, at 13 GB/s another one leaves none: 0 for both objectives.
     """
@@ -710,7 +710,7 @@ class _Parts:
     @classmethod
     def of(cls, problem: Problem, count: int, most: int) -> "_Parts":
         # Without GPUs a node's damage depends on how many places it has, which a table by state does not know.
-        gang_splits = splits(problem.workers, count, most) if problem.gpus else []
+        gang_splits = _splits(problem.workers, count, most) if problem.gpus else []
         parts = sorted({part for split in gang_splits for part in split})
         damages = problem.fleet.tables.damages
         tables = {part: damages[problem.gpus, part] for part, _ in parts}
@@ -747,14 +747,14 @@ class _Parts:
         return inside if self.on_one_node else min(inside, across), inside
 
 
-def splits(workers: int, count: int, most: int) -> list[Split]:
+def _splits(workers: int, count: int, most: int) -> list[Split]:
     """Return the ways to write *workers* as a sum of *count* parts from 1 to *most*; none where they are many.
 
     What the parts lack of *most* adds up to the slack, so the splits are the partitions of the slack:
 
-    >>> splits(9, 2, 8)[:2]
+    >>> _splits(9, 2, 8)[:2]
     [((8, 1), (1, 1)), ((2, 1), (7, 1))]
-    >>> splits(7, 3, 3)
+    >>> _splits(7, 3, 3)
     [((3, 2), (1, 1)), ((3, 1), (2, 2))]
     """
     slack = count * most - workers

@@ -33,7 +33,7 @@ from arena_topo.planner.plan import plan_on
 # equal weights; a pod that requests none counts as 100m and 200 MiB, as it does there. On its node the gang gets any of
 # the free GPUs.
 
-RULES = ("random", "spread")
+_RULES = ("random", "spread")
 _SEED = 20_201_117
 # Fewer draws for larger gangs, so that a comparison takes no longer.
 _MOST_DRAWS = 200
@@ -59,7 +59,7 @@ class _Draw:
     images: float | None
 
 
-def simulated(
+def _simulated(
     demand: Demand,
     fleet: Fleet,
     places: Sequence[int],
@@ -201,7 +201,7 @@ def _figure(rates: Sequence[float | None]) -> Figure | None:
     return Figure(sum(rated) / len(rated), min(rated), len(rated) / len(rates)) if rated else None
 
 
-def no_figures(_shares: Sequence[NodeShare], _gpus: int) -> tuple[None, None]:
+def _no_figures(_shares: Sequence[NodeShare], _gpus: int) -> tuple[None, None]:
     """Predict nothing."""
     return None, None
 
@@ -210,7 +210,7 @@ def compare(
     demand: Demand,
     snapshot: Snapshot,
     model: BandwidthModel = DEFAULT_MODEL,
-    figures: Figures = no_figures,
+    figures: Figures = _no_figures,
 ) -> Comparison:
     """Return what each scenario gives *demand* now, with its *figures*, and what topology-unaware schedulers would give.
 
@@ -235,7 +235,7 @@ def compare(
         gpus=demand.gpus,
         ways=tuple(scenarios),
         blind=tuple(
-            simulated(plain, fleet, places, rule, closest=closest, figures=figures) for rule in RULES
+            _simulated(plain, fleet, places, rule, closest=closest, figures=figures) for rule in _RULES
         ),
         notes=() if required else ("the gang would not fit on the cluster even if it were empty",),
     )

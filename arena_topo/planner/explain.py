@@ -95,7 +95,7 @@ _MOST_JOBS = 200
 _MOST_NAMED = 3
 
 
-def remedies(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> tuple[str, ...]:
+def _remedies(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> tuple[str, ...]:
     """Return what would make *demand* fit, the least change first; each was tried on the snapshot."""
     return (
         *_other_resource(demand, fleet),
@@ -257,12 +257,12 @@ def infeasible(
     most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
     return Infeasible(
-        summary=f"{_gang_words(demand)} do not fit in {where}: {most} of {demand.workers} do"
+        summary=f"{gang_words(demand)} do not fit in {where}: {most} of {demand.workers} do"
         if demand.workers > 1
-        else f"{_gang_words(demand)} does not fit on any node",
-        reasons=(*exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
+        else f"{gang_words(demand)} does not fit on any node",
+        reasons=(*_exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
         levels=tuple(_levels(demand, fleet, capacity)) if advises else (),
-        remedies=remedies(demand, fleet, capacity, limits) if advises else (),
+        remedies=_remedies(demand, fleet, capacity, limits) if advises else (),
         nodes=tuple(_rooms(demand, fleet, capacity)) if advises else (),
     )
 
@@ -280,20 +280,18 @@ def no_launcher(demand: Demand) -> Infeasible:
     )
 
 
-def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible:
-    """Return the answer for a gang that would get a wider level now than on the empty cluster."""
+def too_wide(gang: str, fleet: Fleet, level: int, ideal: int) -> Infeasible:
+    """Return the answer for *gang*, in words, that would get a wider level now than on the empty cluster."""
     words = level_words(fleet)
     now = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}"
     return Infeasible(
-        summary=f"{_gang_words(demand)} would need {now} now; one idle {words[ideal]} would hold them",
-        remedies=(
-            f"--topology-policy=best-effort takes the {words[level]}",
-            f"wait until a {words[ideal]} has {plural(demand.workers, 'place')}",
-        ),
+        summary=f"{gang} would need {now} now; one idle {words[ideal]} would hold them",
+        remedies=(f"--topology-policy=best-effort takes the {words[level]}",),
     )
 
 
-def _gang_words(demand: Demand) -> str:
+def gang_words(demand: Demand) -> str:
+    """Return how many workers *demand* has: ``4 workers of 2 GPUs``."""
     shape = f" of {plural(demand.gpus, 'GPU')}" if demand.gpus else ""
     return f"{plural(demand.workers, 'worker')}{shape}"
 
@@ -321,7 +319,7 @@ def _levels(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[str]:
             yield f"the best {name} fits {min(most, demand.workers)} of {demand.workers} workers ({domain})"
 
 
-def exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
+def _exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
     """Return why the nodes of *fleet* that take no worker of *demand* take none, the most frequent reason first.
 
     Each node counts for the first reason that keeps workers off it; nodes without GPUs count only for gangs without.
@@ -351,7 +349,7 @@ def _first_obstacles(
     # Without a choice by labels, nodes of one state that cannot serve a worker are all refused for the same.
     if not chooses and not (serves and open_to(demand, state) and state.free >= demand.gpus):
         return {first(positions[0]): len(positions)}
-    # Most gangs without a place are refused by too few nodes, not by what a node lacks beside GPUs.
+    # Most gangs without a place are refused by too few nodes, not by what a node lacks next to GPUs.
     if not (chooses or state.alignment) and all(
         fleet.least_free[resource] >= amount for resource, amount in requests(demand).items()
     ):

@@ -11,7 +11,7 @@ from operator import attrgetter, is_not, lt
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot, Taint
 from arena_topo.model.keys import HOSTNAME
-from arena_topo.model.plan import Demand, Objective, Placement
+from arena_topo.model.plan import Demand, GangDemand, Objective, Placement
 from arena_topo.model.scheduling import untolerated
 from arena_topo.model.text.quantity import Resources
 from arena_topo.model.text.words import last_part, natural_sort_key
@@ -56,13 +56,13 @@ class AlikeNodes:
         return nodes[first : bisect_left(nodes, end, first)]
 
 
-def alike_nodes(state_ids: Sequence[int], free: Sequence[Sequence[int]]) -> AlikeNodes | None:
+def _alike_nodes(state_ids: Sequence[int], free: Sequence[Sequence[int]]) -> AlikeNodes | None:
     """Return nodes in groups, by their state and by what is *free* of each resource; None where nearly all differ.
 
-    >>> groups = alike_nodes([0, 0, 0, 0, 1, 1, 1, 1], [[9, 9, 9, 9, 9, 9, 9, 9]])
+    >>> groups = _alike_nodes([0, 0, 0, 0, 1, 1, 1, 1], [[9, 9, 9, 9, 9, 9, 9, 9]])
     >>> groups.nodes, groups.free
     (([0, 1, 2, 3], [4, 5, 6, 7]), ((9,), (9,)))
-    >>> alike_nodes([0, 0, 0, 0], [[6, 7, 8, 9]]) is None
+    >>> _alike_nodes([0, 0, 0, 0], [[6, 7, 8, 9]]) is None
     True
     """
     numbers: dict[tuple[int, ...], int] = {}
@@ -80,7 +80,7 @@ _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
 _MOST_TIERS = 64
 _MOST_FLEETS = 3
-"""Fleets that are kept: of what is free, of what is left beside a place that is kept, and of what will be free."""
+"""Fleets that are kept: of what is free, of what is left next to a place that is kept, and of what will be free."""
 
 _FEW = 100
 """Nodes whose states are recomputed in one step, and in which a fleet differs at most from the one whose place it takes."""
@@ -156,7 +156,7 @@ class Fleet:
         """The nodes in groups by their state and what they have free of some resources; None where nearly all differ."""
         state_ids, free = self.state_ids, self.free
         return Memo(
-            lambda resources: alike_nodes(state_ids, [free[resource] for resource in resources]),
+            lambda resources: _alike_nodes(state_ids, [free[resource] for resource in resources]),
             limit=_MOST_RESOURCES,
         )
 
@@ -315,7 +315,7 @@ def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, 
 class Fleets:
     """The fleets of snapshots that follow each other; those of the same nodes in the same fabric are derived from the nearest one.
 
-    A few are kept that are far from each other: whoever looks at what is free now, and at what will be, changes between the two.
+    A few are kept that are far from each other: a reader that looks at what is free now, and at what will be, changes between the two.
     An answer is what ``make_fleet`` gives, whatever was asked before. One thread at a time may ask.
     """
 
@@ -501,8 +501,8 @@ def _free(node: GpuNode, resource: str) -> int:
 
 # More places than a fleet has.
 _UNBOUNDED = 1 << 62
-NODE = "node"
-CLUSTER = "cluster"
+_NODE = "node"
+_CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, eq=False)
@@ -575,7 +575,7 @@ def rooms(fleet: Fleet, capacity: Capacity, depth: int) -> list[Room]:
 
 def level_names(fleet: Fleet) -> tuple[str, ...]:
     """Return the names of the levels of *fleet*, the closest first: ``node``, the tiers, ``cluster``."""
-    return (NODE, *reversed(fleet.tiers), CLUSTER)
+    return (_NODE, *reversed(fleet.tiers), _CLUSTER)
 
 
 def level_words(fleet: Fleet) -> tuple[str, ...]:
@@ -603,7 +603,7 @@ def level_of(fleet: Fleet, name: str, flag: str) -> int:
     """
     names = level_names(fleet)
     # To Kubernetes a single node is a topology domain too, by its hostname label.
-    plain = NODE if name == HOSTNAME else name
+    plain = _NODE if name == HOSTNAME else name
     if plain in names:
         return names.index(plain)
     # A label key may be given by its last part, as the tables print it, where only one level ends in it.
@@ -624,7 +624,7 @@ class LevelLimits:
     widest: int
 
 
-def level_limits(demand: Demand, fleet: Fleet) -> LevelLimits:
+def level_limits(demand: Demand | GangDemand, fleet: Fleet) -> LevelLimits:
     """Return the levels among which *demand* lets the planner choose; raises ``UsageError``."""
     widest = len(fleet.tiers) + 1
     closest = 0

@@ -106,10 +106,10 @@ class Stage:
         return self.before[end] - self.before[start]
 
 
-def unit_sizes(parallel: Parallelism, workers: int, each: int) -> list[tuple[int, Axis | None]]:
+def _unit_sizes(parallel: Parallelism, workers: int, each: int) -> list[tuple[int, Axis | None]]:
     """Return the workers of each kind of unit, the smallest first, where a worker has *each* so many ranks.
 
-    >>> unit_sizes(Parallelism(tp=4, cp=4, dp=2), 4, 8)
+    >>> _unit_sizes(Parallelism(tp=4, cp=4, dp=2), 4, 8)
     [(1, None), (2, <Axis.CP: 'cp'>)]
     """
     sizes: list[tuple[int, Axis | None]] = [(1, None)]
@@ -125,12 +125,12 @@ def unit_sizes(parallel: Parallelism, workers: int, each: int) -> list[tuple[int
     return sizes
 
 
-def grid_of(parallel: Parallelism, units: int, ranks: int) -> list[Cell]:
+def _grid_of(parallel: Parallelism, units: int, ranks: int) -> list[Cell]:
     """Return the row and the column of each of *units* of so many *ranks*; rows are the groups that get the closer places.
 
     Where a unit's ranks do not divide a pipeline stage, units are one row in their order.
 
-    >>> grid_of(Parallelism(tp=8, pp=2, dp=2), 4, 8)
+    >>> _grid_of(Parallelism(tp=8, pp=2, dp=2), 4, 8)
     [(0, 0), (1, 0), (0, 1), (1, 1)]
     """
     stage = parallel.tp * parallel.cp * parallel.dp
@@ -320,7 +320,7 @@ class Levels:
     parts: Parts
 
 
-def group_places(
+def _group_places(
     parallel: Parallelism, levels: Levels, nodes: Nodes, first_fit: Nodes | None, kueue: Nodes | None
 ) -> tuple[GroupPlaces, ...]:
     """Return where the groups of *parallel* lie when the workers are on *nodes*.
@@ -421,7 +421,7 @@ def _members(groups: Groups, each: int) -> _Members:
 _CROSSING = frozenset({"pp", "dp"})
 
 
-def with_group_steps(
+def _with_group_steps(
     answer: Placement, fleet: Fleet, groups: Sequence[GroupPlaces], *, exact: bool, fewest: bool
 ) -> Placement:
     """Return *answer* with its *groups*, and with their steps after the level's.
@@ -489,7 +489,7 @@ def place_groups(
     """Return the placement of *demand*, which has a domain within *limits* that holds it, by its groups."""
     each = parallel.ranks // demand.workers
     parts = parts_of(fleet)
-    sizes = unit_sizes(parallel, demand.workers, each)
+    sizes = _unit_sizes(parallel, demand.workers, each)
     stages = stages_of(sizes, parts, capacity.places, demand.workers, limits.widest)
     problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
     layout = _Layout(problem, parallel, parts, tuple(stages))
@@ -513,9 +513,9 @@ def place_groups(
     answer = placement(demand, fleet, capacity, chosen, _workers_of(arranged.nodes))
     others = map(_by_rule, _rules(layout))
     levels = Levels(level_names(fleet), parts)
-    groups = group_places(parallel, levels, arranged.nodes, *others)
+    groups = _group_places(parallel, levels, arranged.nodes, *others)
     least = fewest(capacity, domain, demand.workers)
-    return with_group_steps(answer, fleet, groups, exact=exact, fewest=len(answer.shares) == least)
+    return _with_group_steps(answer, fleet, groups, exact=exact, fewest=len(answer.shares) == least)
 
 
 def _candidates(layout: "_Layout", units: int, limits: LevelLimits) -> tuple[int, list[Domain]]:
@@ -541,7 +541,7 @@ class _Layout:
     def units(self, each: int) -> list[_Unit]:
         """Return the largest units, whose workers have *each* so many ranks, in the order of their ranks."""
         size = self.stages[-1].workers
-        cells = grid_of(self.parallel, self.problem.workers // size, size * each)
+        cells = _grid_of(self.parallel, self.problem.workers // size, size * each)
         return [_Unit(number * size, cell) for number, cell in enumerate(cells)]
 
     def arranged(self, units: Sequence[_Unit], level: int, domain: Domain) -> _Arranged:

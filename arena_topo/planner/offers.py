@@ -93,7 +93,7 @@ class Alignment:
         parts = self._parts(containers)
         free = {name: list(row) for name, row in zip(self.resources, self.available, strict=True)}
         if mask and self.positions and len(parts) == 1 and self._sets(parts[0]) == 1:
-            # What a worker has beside its GPUs is on their NUMA node.
+            # What a worker has next to its GPUs is on their NUMA node.
             for zone, side in enumerate(self.positions):
                 for name, count in parts[0]:
                     free[name][zone] -= count * ((mask & side).bit_count() // gpus)
@@ -277,7 +277,7 @@ def _located(node: GpuNode, zones: NumaZones) -> Row:
     return tuple(sides) if node.gpus else ()
 
 
-NIC_EFFICIENCY = 0.92
+_NIC_EFFICIENCY = 0.92
 """The part of a NIC's rate that collectives reach: what NCCL's tuner leaves of a tree (``src/graph/tuning.cc``)."""
 # 2**50 thousandths of GB/s would be a loss of a million GB/s on each of a million nodes.
 _LOSS_BITS = 50
@@ -442,7 +442,7 @@ def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -
 
 def free_rate(state: NodeState, unknown: float) -> float:
     """Return the NIC rate in GB/s that the jobs on a node leave free; *unknown* is that of a node which does not say."""
-    rate = (state.rate or unknown) * NIC_EFFICIENCY
+    rate = (state.rate or unknown) * _NIC_EFFICIENCY
     # A node whose GPUs are all in use still carries what its own servers send, if slowly.
     return rate * max(state.free, 0.5) / state.total if state.total else rate
 
@@ -495,4 +495,4 @@ def nic_rate(state: NodeState, count: int) -> float:
     if not state.rate:
         return inf
     share = min(count / max(state.total, count), 1.0)
-    return NIC_EFFICIENCY * max(state.fastest, state.rate * share)
+    return _NIC_EFFICIENCY * max(state.fastest, state.rate * share)

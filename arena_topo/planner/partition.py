@@ -25,7 +25,7 @@ Weights = tuple[int, int]
 Cost = Callable[[Mapping[int, int]], int]
 """From the number of cells in each bin to what that costs."""
 
-EFFORT = 20_000
+_EFFORT = 20_000
 """Steps that the search may take: some tens of milliseconds."""
 _MOST_PATTERNS = 4_096
 _MOST_BANDS = 12
@@ -57,7 +57,7 @@ def partition(
     cost: Cost | None = None,
     *,
     weights: Weights | None = None,
-    effort: int = EFFORT,
+    effort: int = _EFFORT,
 ) -> Partition:
     """Return the best partition of *cells* into bins that have *room* for as many in all.
 
@@ -97,10 +97,10 @@ def spread_of(cells: Sequence[Cell], bins: Sequence[int]) -> Spread:
     return Spread(max(in_row), max(in_column), sum(in_row), sum(in_column))
 
 
-Merit = tuple[int, ...]
+_Merit = tuple[int, ...]
 
 
-def _merit(spread: Spread, weights: Weights | None) -> Merit:
+def _merit(spread: Spread, weights: Weights | None) -> _Merit:
     if weights:
         row, column = weights
         most, sums = (
@@ -379,13 +379,13 @@ class _Search:
             for number in pattern
         )
 
-    def _merit_of(self, widest: int, total: int, touched: Sequence[int]) -> Merit:
+    def _merit_of(self, widest: int, total: int, touched: Sequence[int]) -> _Merit:
         counts = [mask.bit_count() for mask in touched]
         lines, crossing = (widest, total), (max(counts), sum(counts))
         (rows, row_sum), (columns, column_sum) = (crossing, lines) if self._turned else (lines, crossing)
         return _merit(Spread(rows, columns, row_sum, column_sum), self._weights)
 
-    def _keep(self, merit: Merit) -> None:
+    def _keep(self, merit: _Merit) -> None:
         if merit < self._merit:
             bins = [0] * self._cells
             for line, pattern in zip(self._lines, self._chosen, strict=True):

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import Demand, Infeasible, Placement, TopologyPolicy, Verdict
+from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement, TopologyPolicy, Verdict
+from arena_topo.model.text.words import plural
 from arena_topo.planner.assign import placement
 from arena_topo.planner.choice import Problem, choose_domain
-from arena_topo.planner.explain import infeasible, no_launcher, too_wide
+from arena_topo.planner.explain import gang_words, infeasible, no_launcher, too_wide
 from arena_topo.planner.fleet import (
     Capacity,
     Fleet,
@@ -24,6 +25,7 @@ from arena_topo.planner.fleet import (
     launcher_hosts,
     level_limits,
     level_names,
+    level_words,
     make_fleet,
     reshaped,
 )
@@ -69,12 +71,12 @@ def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: 
     return no_launcher(demand)
 
 
-def coalesced_shapes(demand: Demand) -> Iterator[Demand]:
+def _coalesced_shapes(demand: Demand) -> Iterator[Demand]:
     """Yield *demand* in every shape of as many GPUs in all, the largest pods first; none smaller than asked.
 
     A pod that takes the ranks of several workers asks for as much cpu, memory and devices as they did together.
 
-    >>> [(shape.workers, shape.gpus) for shape in coalesced_shapes(Demand(workers=4, gpus=2))]
+    >>> [(shape.workers, shape.gpus) for shape in _coalesced_shapes(Demand(workers=4, gpus=2))]
     [(1, 8), (2, 4), (4, 2)]
     """
     ranks = demand.workers * demand.gpus
@@ -84,7 +86,7 @@ def coalesced_shapes(demand: Demand) -> Iterator[Demand]:
 
 
 def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, explains: bool) -> Verdict:
-    limits = _limits(demand, fleet)
+    limits = policy_limits(demand, fleet)
     level = closest_level(fleet, capacity, demand.workers, limits)
     if level is None:
         return infeasible(demand, fleet, capacity, limits, advises=advises)
@@ -93,14 +95,17 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, e
         empty = emptied(fleet)
         ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, limits)
         if ideal is not None and ideal < level:
-            return too_wide(demand, fleet, level, ideal)
+            answer = too_wide(gang_words(demand), fleet, level, ideal)
+            wait = f"wait until a {level_words(fleet)[ideal]} has {plural(demand.workers, 'place')}"
+            return replace(answer, remedies=(*answer.remedies, wait))
     if demand.parallel:
         return place_groups(demand, demand.parallel, fleet, capacity, limits)
     problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
     return placement(demand, fleet, capacity, choose_domain(problem, level), explains=explains)
 
 
-def _limits(demand: Demand, fleet: Fleet) -> LevelLimits:
+def policy_limits(demand: Demand | GangDemand, fleet: Fleet) -> LevelLimits:
+    """Return the levels that will do for *demand*. Raises ``UsageError`` for a level that the fabric does not have."""
     limits = level_limits(demand, fleet)
     # Without a policy all levels count as the widest one, and only the number of nodes decides.
     return LevelLimits(limits.widest, limits.widest) if demand.policy is TopologyPolicy.NONE else limits
@@ -112,7 +117,7 @@ def _coalesced(demand: Demand, fleet: Fleet, *, advises: bool) -> Verdict:
     The closest level first, then the fewest nodes, then the fewest pods; the shape that was asked for is among them.
     """
     best: tuple[tuple[int, int, int], Placement] | None = None
-    for shape in coalesced_shapes(demand):
+    for shape in _coalesced_shapes(demand):
         answer = plan_shape(shape, fleet, advises=False)
         if isinstance(answer, Placement):
             merit = (level_names(fleet).index(answer.level), len(answer.shares), answer.workers)

@@ -1,6 +1,6 @@
 """Whose turn it is: the jobs that wait, oldest first, and smaller ones meanwhile where they do not delay the head.
 
-A job that fits starts. The oldest one that does not fit is the head; the others may start beside it, until it has waited
+A job that fits starts. The oldest one that does not fit is the head; the others may start next to it, until it has waited
 for ``reserve_after``: from then on a place is kept for it, and a job may start only where the head still gets its place
 at the time that it would have had it. The head's place is where it fits first, as jobs end in the order of their known
 ends, and of their age where no end is known. Two nodes, a and b, of eight GPUs::
@@ -9,7 +9,7 @@ ends, and of their age where no end is known. Two nodes, a and b, of eight GPUs:
     waiting   1st: 16 GPUs, the head    2nd: 4 GPUs, ends at 09:30    3rd: 4 GPUs, without a known end
 
 The head needs both nodes, which both must become free; nobody knows when. Before ``reserve_after`` the 2nd and the 3rd fit
-beside the worker on b, so the 2nd starts there. After it neither does: the head would have to wait for them as well. Had the
+next to the worker on b, so the 2nd starts there. After it neither does: the head would have to wait for them as well. Had the
 job on b a known end, 10:30, the 2nd would start (it is gone by 09:30), and the 3rd would not.
 
 The answer depends on its arguments alone.
@@ -38,10 +38,10 @@ from arena_topo.planner.reservations import (
 # What plans make of one snapshot after the other, where little changes in between.
 #
 # An answer is what a look at everything gives, and takes as long as what has changed since the last one. For example, of what is
-# left beside plans, on three nodes, a, b and c, of which the plan P reserves a place on a, and Q one on b:
+# left next to plans, on three nodes, a, b and c, of which the plan P reserves a place on a, and Q one on b:
 #
 # ====  ==========================================  ======================================================
-# look  what has changed                            nodes that are worked out anew
+# look  what has changed                            nodes that are worked out again
 # ====  ==========================================  ======================================================
 # 1     everything                                  a and b; c is the snapshot's own
 # 2     nothing                                     none: the answer is the same object
@@ -249,7 +249,7 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is decided for a waiting job: its plan, proposed or waiting, and which one it is among those that go on waiting."""
+    """What is decided for a waiting job: its plan, proposed or waiting, and which one it is among those that continue waiting."""
 
     uid: str
     record: PlanRecord
@@ -482,7 +482,7 @@ def _reserved(job: WaitingJob, record: PlanRecord) -> OtherPlan:
     return OtherPlan(order=job.order, record=record)
 
 
-# What is left of one snapshot after the other beside all that is reserved, where little changes in between.
+# What is left of one snapshot after the other next to all that is reserved, where little changes in between.
 
 
 class Unreserved(NodeByNode):

@@ -25,7 +25,7 @@ from arena_topo.planner.fleet import selected
 #
 # Every submitter writes its plan onto its job, and only then reads the plans of all others. Of two plans that take the
 # same GPUs, the one written last is read back together with the other, so at least one of the two submitters sees both:
-# it confirms nothing that does not fit beside all that it sees. A plan that was seen and is older, or confirmed, stays;
+# it confirms nothing that does not fit next to all that it sees. A plan that was seen and is older, or confirmed, stays;
 # the younger is planned again. So no GPU is reserved twice, whatever the order of the steps. ``protocol`` shows an example.
 
 
@@ -79,7 +79,7 @@ class Decision(Enum):
 def decide(
     mine: PlanRecord, order: tuple[str, str], other_plans: Sequence[OtherPlan], snapshot: Snapshot
 ) -> Decision:
-    """Return whether the proposal *mine* of the job at *order* stands beside *other_plans*.
+    """Return whether the proposal *mine* of the job at *order* is next to *other_plans*.
 
     *snapshot* must be older than the other plans, and without what they reserve.
     """
@@ -180,7 +180,7 @@ def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
     )
 
 
-# The steps by which a job gets its reservation, apart from whoever carries them out.
+# The steps by which a job gets its reservation, apart from those who carry them out.
 #
 # Jobs A and B, A the older one, want three GPUs each on a node of four, and both are submitted at once:
 #
@@ -190,12 +190,12 @@ def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
 # 1     looks: no other plans                              looks: no other plans
 # 2     writes: proposes GPUs 0, 1, 2                      writes: proposes GPUs 0, 1, 2
 # 3     reads: B's proposal is in the way, but is younger  reads: A's proposal is in the way, and is older
-# 4     pauses                                             looks again: one GPU is left beside A's proposal
+# 4     pauses                                             looks again: one GPU is left next to A's proposal
 # 5     reads: B waits and holds nothing                   writes: waiting
 # 6     writes: confirmed
 # ====  =================================================  ====================================================
 #
-# Had B looked only after A's step 2, it would have planned beside A's proposal from the start.
+# Had B looked only after A's step 2, it would have planned next to A's proposal from the start.
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class Expiry(Enum):
 Step = Look | Read | Write | Pause
 Plan = Callable[[Snapshot], PlanRecord]
 
-# Whoever is in the way has not yielded after so many looks: the job looks at the cluster again and plans around it.
+# The plan in the way has not yielded after so many looks: the job looks at the cluster again and plans around it.
 _LOOKS = 10
 
 
@@ -268,7 +268,7 @@ def negotiate(
                 confirmed = replace(record, stage=Stage.CONFIRMED)
                 if (yield Write(confirmed)) is not Expiry.EXPIRED:
                     return confirmed
-                # Proposed anew it is seen by everybody, and everybody who planned over it is seen by the next read.
+                # Proposed again it is seen by everybody, and everybody who planned over it is seen by the next read.
                 yield Write(record)
                 continue
             if decision is Decision.REPLAN:
@@ -278,7 +278,7 @@ def negotiate(
 
 # What of a plan on somebody's job counts as a reservation: no more than the job itself asks for, where it could run.
 #
-# Whoever may write a job may write a plan onto it, also a false one. So the job's own spec decides, which the API server and
+# Anyone who may write a job may write a plan onto it, also a false one. So the job's own spec decides, which the API server and
 # the namespace's quotas have admitted. Take a plan of four workers with eight GPUs each, on a job of two workers with
 # ``nvidia.com/gpu: 8`` and the node selector ``pool: a``, in a namespace with a quota of eight GPUs::
 #
@@ -339,7 +339,7 @@ def _requests(demand: Demand) -> Resources:
 
 
 def _possible(places: Iterable[tuple[Slot, Demand]], nodes: Mapping[str, GpuNode]) -> Iterator[Slot]:
-    """Yield those slots on whose nodes a pod with the demand beside it could run, as many as a node holds when empty."""
+    """Yield those slots on whose nodes a pod with the demand next to it could run, as many as a node holds when empty."""
     taken: dict[str, Counter[str]] = {}
     open_nodes: dict[tuple[str, int], bool] = {}
     for slot, demand in places:

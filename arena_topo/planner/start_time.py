@@ -29,10 +29,10 @@ from arena_topo.planner.reservations import OtherPlan, Plan, without_reserved
 #
 # Of the runs before, the most similar ones from which anything follows count: those of the same work (the name without its
 # numbers, and the image) and size, then those of the same work, then those of the same image, then all of the namespace. Only
-# runs that took longer than this one has run already say how long it will go on. A job ``bert-8``, for example, has run for 30 minutes::
+# runs that took longer than this one has run already say how long it will continue. A job ``bert-8``, for example, has run for 30 minutes::
 #
 #     earlier runs   bert-5 took 20m    bert-6 took 50m    bert-7 took 60m    bert-large-2 took 300m
-#     of the same work and longer than 30m: 50m and 60m, so that it goes on for 20m or 30m
+#     of the same work and longer than 30m: 50m and 60m, so that it continues for 20m or 30m
 #
 # A range is from the tenth to the ninetieth percentile of what the runs took, widened by ``1 + 1/n``, because ``n`` runs
 # show less than all that can happen: one run of an hour stands for half an hour to two hours.
@@ -143,7 +143,7 @@ class RunHistory:
     ) -> End | None:
         """Return when a job of *work* ends that *started* then, None where that is not known.
 
-        *deadline* is the longest that it may run; *reported* is how much longer it says itself that it goes on.
+        *deadline* is the longest that it may run; *reported* is how much longer it says itself that it continues.
         """
         last = started + deadline if deadline is not None else None
         if reported is not None:

@@ -1,6 +1,6 @@
 """What predictions rest on and no formula gives: measured speeds, overlaps and bandwidths, from a file.
 
-A calibration is a YAML document; ``calibration.yaml`` beside this module is the one that comes with the tool, and
+A calibration is a YAML document; ``calibration.yaml`` next to this module is the one that comes with the tool, and
 says of each figure where it is from. A user's file overrides it entry by entry.
 """
 
@@ -17,9 +17,9 @@ from arena_topo.model.text.record_tables import Part
 from arena_topo.model.text.yaml import load
 from arena_topo.prediction.training import EXCHANGES, MODELS
 
-API_VERSION = "arena-topo.dev/v1alpha1"
-KIND = "Calibration"
-SHIPPED = "calibration.yaml"
+_API_VERSION = "arena-topo.dev/v1alpha1"
+_KIND = "Calibration"
+_SHIPPED = "calibration.yaml"
 _MOST = 1e6
 """No bandwidth in GB/s and no speed in images/s is larger; a larger one is in the wrong unit."""
 _BANDWIDTHS = {
@@ -101,8 +101,8 @@ def _listed(rates: Mapping[str, float]) -> str:
 @lru_cache(maxsize=1)
 def shipped_calibration() -> Calibration:
     """Return the calibration that comes with the tool."""
-    text = (files("arena_topo.prediction") / SHIPPED).read_text("utf-8")
-    return read_calibration(load(text, name=SHIPPED), f"the tool's own ({SHIPPED})")
+    text = (files("arena_topo.prediction") / _SHIPPED).read_text("utf-8")
+    return read_calibration(load(text, name=_SHIPPED), f"the tool's own ({_SHIPPED})")
 
 
 def read_calibration(document: object, source: str, base: Calibration | None = None) -> Calibration:
@@ -112,9 +112,9 @@ def read_calibration(document: object, source: str, base: Calibration | None = N
     """
     top = Part(document, source)
     version, kind = top.take("apiVersion", str, ""), top.take("kind", str, "")
-    if (version, kind) != (API_VERSION, KIND):
+    if (version, kind) != (_API_VERSION, _KIND):
         raise DocumentError(
-            f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {KIND} of {API_VERSION}",
+            f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {_KIND} of {_API_VERSION}",
             hint="docs/explanation/prediction.md shows one",
         )
     # For readers of the file only; taken so that it does not count as an unknown key.

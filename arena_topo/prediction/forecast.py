@@ -13,7 +13,7 @@ from arena_topo.model.text.record_tables import Part
 from arena_topo.prediction.calibration import Calibration
 from arena_topo.prediction.training import EXCHANGES, RingSpeed, network, step_seconds
 
-LATENCY: Mapping[Transport, float] = {
+_LATENCY: Mapping[Transport, float] = {
     Transport.NVLINK: 3.4e-6,
     Transport.PCIE: 5.7e-6,
     Transport.RDMA: 14e-6,
@@ -77,7 +77,7 @@ def predict(
             layers,
             workload.batch / single_gpu_rate,
             ranks,
-            RingSpeed(bandwidth, LATENCY[transport]),
+            RingSpeed(bandwidth, _LATENCY[transport]),
             fuse=EXCHANGES[framework.exchange],
             overlap=overlap,
         )
@@ -117,8 +117,8 @@ class PlannedGang:
 def read_planned_gang(document: object, source: str) -> PlannedGang:
     """Return what the document of a placement says; its other fields are ignored.
 
-    Fields are those of ``model.plan.placement.Placement``, by name, transports by value. Raises ``DocumentError`` naming
-    the place in *source* and the reason.
+    It is what ``arena-topo plan -o json`` prints of pods that are all alike. Raises ``DocumentError`` naming the
+    place in *source* and the reason.
     """
     top = Part(document, source)
     if top.has("placement"):

@@ -18,8 +18,8 @@ from arena_topo.errors import UsageError
 # Sources: Simonyan and Zisserman 2015 (arXiv 1409.1556, table 1, column D); He et al. 2016 (arXiv 1512.03385, table 1),
 # with the stride of a bottleneck in its 3 x 3 convolution, as PyTorch's and TensorFlow's benchmarks have it.
 
-IMAGE = 224
-CLASSES = 1000
+_IMAGE = 224
+_CLASSES = 1000
 _VGG_STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))
 _RESNET_STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
 _EXPANSION = 4
@@ -61,7 +61,7 @@ def network(name: str) -> Network:
 
 
 def _vgg16() -> Iterator[Layer]:
-    size, channels, number = IMAGE, 3, 0
+    size, channels, number = _IMAGE, 3, 0
     for width, depth in _VGG_STAGES:
         for _ in range(depth):
             number += 1
@@ -70,13 +70,13 @@ def _vgg16() -> Iterator[Layer]:
         # Each stage ends in a pooling that halves the image.
         size //= 2
     features = channels * size * size
-    for number, width in enumerate((4096, 4096, CLASSES), 1):
+    for number, width in enumerate((4096, 4096, _CLASSES), 1):
         yield _dense(f"fc{number}", features, width)
         features = width
 
 
 def _resnet50() -> Iterator[Layer]:
-    size, channels = IMAGE // 2, 64
+    size, channels = _IMAGE // 2, 64
     yield _normalised("conv1", 3, channels, kernel=7, size=size)
     # The pooling after the first convolution.
     size //= 2
@@ -93,11 +93,11 @@ def _resnet50() -> Iterator[Layer]:
             if not block:
                 yield _normalised(f"{name}s", channels, width * _EXPANSION, kernel=1, size=size)
             channels = width * _EXPANSION
-    yield _dense("fc", channels, CLASSES)
+    yield _dense("fc", channels, _CLASSES)
 
 
 def _convolution(name: str, channels: int, width: int, *, kernel: int, size: int, extra: int) -> Layer:
-    """Return a convolution to *size* x *size* with *extra* parameters beside its weights."""
+    """Return a convolution to *size* x *size* with *extra* parameters next to its weights."""
     weights = kernel * kernel * channels * width
     return Layer(name, weights + extra, weights * size * size)
 
@@ -117,13 +117,13 @@ MODELS = tuple(_LAYERS)
 
 GRADIENT_BYTES = 4
 """Gradients are exchanged in single precision."""
-FORWARD_SHARE = 1 / 3
-MEBIBYTE = 2**20
-HOROVOD_CYCLE = 0.005
-HOROVOD_FUSION = 64 * MEBIBYTE
-DDP_BUCKET = 25 * MEBIBYTE
+_FORWARD_SHARE = 1 / 3
+_MEBIBYTE = 2**20
+_HOROVOD_CYCLE = 0.005
+HOROVOD_FUSION = 64 * _MEBIBYTE
+_DDP_BUCKET = 25 * _MEBIBYTE
 # The first bucket is small, so that the exchange starts early in the backward pass.
-DDP_FIRST_BUCKET = 1 * MEBIBYTE
+_DDP_FIRST_BUCKET = 1 * _MEBIBYTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +148,10 @@ Fusing = Callable[[Sequence[Gradient]], Iterator[Gradient]]
 
 def gradients(network: Network, compute: float) -> list[Gradient]:
     """Return the gradients of a step whose computing takes *compute* seconds, the last layer's first."""
-    now, ready = compute * FORWARD_SHARE, []
+    now, ready = compute * _FORWARD_SHARE, []
     # The last layer's gradients come first, because backward runs from the loss to the input.
     for layer in reversed(network.layers):
-        now += compute * (1 - FORWARD_SHARE) * layer.macs / network.macs
+        now += compute * (1 - _FORWARD_SHARE) * layer.macs / network.macs
         ready.append(Gradient(now, layer.parameters * GRADIENT_BYTES))
     return ready
 
@@ -162,15 +162,15 @@ def horovod_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
     The cycles run by their own clock: the last gradients wait for half a cycle, which is the mean. Gradients of 1 MiB that
     are ready at 2, 3 and 9 ms make two buckets: the last cycle ends at 11.5 ms, the one before it at 6.5 ms.
 
-    >>> ready = [Gradient(seconds, MEBIBYTE) for seconds in (0.002, 0.003, 0.009)]
-    >>> [(round(bucket.ready, 4), bucket.volume // MEBIBYTE) for bucket in horovod_buckets(ready)]
+    >>> ready = [Gradient(seconds, _MEBIBYTE) for seconds in (0.002, 0.003, 0.009)]
+    >>> [(round(bucket.ready, 4), bucket.volume // _MEBIBYTE) for bucket in horovod_buckets(ready)]
     [(0.0065, 2), (0.0115, 1)]
     """
-    end = ready[-1].ready + HOROVOD_CYCLE / 2
+    end = ready[-1].ready + _HOROVOD_CYCLE / 2
     bucket = Gradient(0.0, 0)
     for gradient in ready:
         # The end of the cycle that finds the gradient, counted back from the end of the last cycle.
-        tick = end - (end - gradient.ready) // HOROVOD_CYCLE * HOROVOD_CYCLE
+        tick = end - (end - gradient.ready) // _HOROVOD_CYCLE * _HOROVOD_CYCLE
         if bucket.volume and (tick > bucket.ready or bucket.volume + gradient.volume > HOROVOD_FUSION):
             yield bucket
             bucket = Gradient(0.0, 0)
@@ -181,16 +181,16 @@ def horovod_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
 def ddp_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
     """Close a bucket once it has 25 MiB, the first at 1 MiB (defaults of PyTorch's DistributedDataParallel).
 
-    >>> ready = [Gradient(float(layer), 10 * MEBIBYTE) for layer in range(5)]
-    >>> [(bucket.ready, bucket.volume // MEBIBYTE) for bucket in ddp_buckets(ready)]
+    >>> ready = [Gradient(float(layer), 10 * _MEBIBYTE) for layer in range(5)]
+    >>> [(bucket.ready, bucket.volume // _MEBIBYTE) for bucket in ddp_buckets(ready)]
     [(0.0, 10), (3.0, 30), (4.0, 10)]
     """
-    limit, volume, last = DDP_FIRST_BUCKET, 0, 0.0
+    limit, volume, last = _DDP_FIRST_BUCKET, 0, 0.0
     for gradient in ready:
         volume, last = volume + gradient.volume, gradient.ready
         if volume >= limit:
             yield Gradient(last, volume)
-            limit, volume = DDP_BUCKET, 0
+            limit, volume = _DDP_BUCKET, 0
     if volume:
         yield Gradient(last, volume)
 

@@ -64,8 +64,8 @@ def tied(workers: int, gpus: int, cpu: int) -> GangDemand:
                 requests={"cpu": 1000 * gpus + cpu},
                 slices=(Slice(2, "rack"),),
             ),
-            Role(name="leader", requests={"cpu": 1000}, beside=Tie("worker")),
-            Role(name="loader", pods=2, requests={"cpu": 2000}, beside=Tie("worker", "rack")),
+            Role(name="leader", requests={"cpu": 1000}, tie=Tie("worker")),
+            Role(name="loader", pods=2, requests={"cpu": 2000}, tie=Tie("worker", "rack")),
         )
     )
 

@@ -119,7 +119,7 @@ def cluster(
 
 
 def fleet_of(snapshot: Snapshot) -> Fleet:
-    """Return the fleet of *snapshot* with the machines that all tests share, which are costly to value anew."""
+    """Return the fleet of *snapshot* with the machines that all tests share, which are costly to value again."""
     return make_fleet(snapshot, machines=catalog_of(DEFAULT_MODEL))
 
 

@@ -1,4 +1,4 @@
-"""Which workers a kubelet admits: its own way of merging hints, written down anew, against the planner's short one."""
+"""Which workers a kubelet admits: its own way of merging hints, written down again, against the planner's short one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -158,7 +158,7 @@ def test_the_launcher_gets_room_beside_the_workers() -> None:
 
 
 def test_a_launcher_that_fits_nowhere_is_a_refusal() -> None:
-    """Neither beside the workers nor alone."""
+    """Neither next to the workers nor alone."""
     demand = Demand(2, 1, launcher={"cpu": 10_000})
 
     assert isinstance(plan(demand, cluster([node("a", cpu=4000)])), Infeasible)

@@ -1,4 +1,4 @@
-"""What is reserved is taken off a snapshot once, and a plan stands only beside what is left."""
+"""What is reserved is taken off a snapshot once, and a plan stands only next to what is left."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPO
 
 
 def test_each_role_takes_what_its_own_pods_request() -> None:
-    """A worker on a, and beside it a parameter server without GPUs."""
+    """A worker on a, and next to it a parameter server without GPUs."""
     record = replace(
         plan(("a", (0,)), ("a", ())),
         roles=(PlannedRole("worker", 1, {NVIDIA: 1, "cpu": 1000}), PlannedRole("ps", 1, {"cpu": 4000})),
@@ -36,7 +36,7 @@ def test_each_role_takes_what_its_own_pods_request() -> None:
 
 
 def test_a_plan_stands_where_its_roles_fit_together() -> None:
-    """Three cores for the server beside the worker's one, of four; and not of three."""
+    """Three cores for the server next to the worker's one, of four; and not of three."""
     record = replace(
         plan(("a", (0,)), ("a", ())),
         roles=(PlannedRole("worker", 1, {NVIDIA: 1, "cpu": 1000}), PlannedRole("ps", 1, {"cpu": 3000})),

@@ -88,7 +88,7 @@ def test_where_nothing_is_known_nothing_is_approached() -> None:
 
 
 def test_fleets_that_are_far_from_each_other_are_kept() -> None:
-    """Whoever looks at what is free now, and at what will be, has both of them at hand."""
+    """Anyone who looks at what is free now, and at what will be, has both of them at hand."""
     random, many = Random(1), 300
     now = Snapshot(tuple(some_node(random, number) for number in range(many)))
     later = replace(now, nodes=tuple(some_node(random, number) for number in range(many)))

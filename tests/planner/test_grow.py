@@ -36,7 +36,7 @@ def merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, i
 
 
 def every_merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int) -> Iterator[Merit]:
-    """Yield the merit of every way to add *more* workers: the fastest sets of GPUs beside members, the best set elsewhere.
+    """Yield the merit of every way to add *more* workers: the fastest sets of GPUs next to members, the best set elsewhere.
 
     The GPUs of a node are chosen by that node alone (docs/explanation/gpu-sets.md), for a new gang as for one that grows: of
     its sets the fastest, however slow the gang is on another node. Only which node takes how many is the whole gang's choice.
@@ -118,7 +118,7 @@ def test_new_workers_get_gpus_that_are_linked_to_those_of_the_members() -> None:
 
 
 def test_a_slower_node_elsewhere_costs_the_lost_no_links() -> None:
-    """A new gang gets GPU 5, and whoever loses it gets it back: the GPUs of a node are chosen by that node alone."""
+    """A new gang gets GPU 5, and anyone who loses it gets it back: the GPUs of a node are chosen by that node alone."""
     new = plan_shape(FOUR, fleet_of(MIXED))
     lost = released(occupied(MIXED, FOUR, ON_MIXED), FOUR, ON_MIXED[:1])
     answer = replaced(FOUR, ON_MIXED, {0}, lost)
@@ -186,7 +186,7 @@ def test_pods_without_gpus_are_replaced_on_nodes_that_have_none() -> None:
 
 
 def test_new_members_get_gpus_that_their_kubelet_can_give_them() -> None:
-    """Beside a member on 0 and 1, with 3 in use: the GPUs 2 and 4 are the fastest, but on two NUMA nodes."""
+    """Next to a member on 0 and 1, with 3 in use: the GPUs 2 and 4 are the fastest, but on two NUMA nodes."""
     demand = Demand(1, 2, gpu_resource=NVIDIA, containers=({NVIDIA: 2},))
     member = Slot(0, "n", (0, 1))
     answer = grow(demand, [member], 1, cluster([numa_node("n", (0, 1, 3), links=V100)]))

@@ -154,7 +154,7 @@ def test_a_cluster_without_nodes_says_so(gpus: int) -> None:
 
 
 def test_a_node_without_its_hostname_label_is_no_place_where_plans_are_enforced_by_it() -> None:
-    """Its pods would wait for ever; without such a plan it is as good as any."""
+    """Its pods would wait forever; without such a plan it is as good as any."""
     bare = replace(node("bare", links=V100), labels={})
 
     assert isinstance(plan(Demand(1, 1), cluster([bare])), Placement)

@@ -69,7 +69,7 @@ def test_what_is_left_is_what_a_new_look_gives(history: list[tuple[Snapshot, lis
 
 @given(looks())
 def test_what_comes_back_is_what_a_new_look_gives(history: list[tuple[Snapshot, list[OtherPlan]]]) -> None:
-    """Whoever has ended, and whoever has not ended after all."""
+    """Anyone who has ended, and anyone who has not ended after all."""
     returned = Returned()
     for snapshot, plans in history:
         assert with_returned(snapshot, plans) == returned.of(snapshot, plans)

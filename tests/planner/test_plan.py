@@ -75,7 +75,7 @@ def test_an_answer_depends_on_nothing_that_was_asked_before(
 
 
 def test_a_proven_answer_stays_proven_after_a_heuristic_one() -> None:
-    """On one fleet: the ring of nine cannot be planned exactly, and the V100 box beside it can."""
+    """On one fleet: the ring of nine cannot be planned exactly, and the V100 box next to it can."""
     fleet = make_fleet(
         cluster(
             [
@@ -96,7 +96,7 @@ def test_a_proven_answer_stays_proven_after_a_heuristic_one() -> None:
 @settings(max_examples=examples(200))
 @given(mixed(), questions())
 def test_a_placement_that_is_not_explained_is_the_same_one(snapshot: Snapshot, question: Demand) -> None:
-    """It lacks its steps alone: whoever plans many jobs shows them to nobody."""
+    """It lacks its steps alone: anyone who plans many jobs shows them to nobody."""
     demand = replace(question, coalesce=False)
     explained = plan_on(demand, fleet_of(snapshot))
     expected = replace(explained, why=()) if isinstance(explained, Placement) else explained

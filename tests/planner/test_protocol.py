@@ -1,4 +1,4 @@
-"""Any interleaving of submitters: no GPU is reserved twice, and whoever fits gets a place."""
+"""Any interleaving of submitters: no GPU is reserved twice, and anyone who fits gets a place."""
 
 from collections import Counter
 from collections.abc import Generator

@@ -1,4 +1,4 @@
-"""Whose turn it is: no GPU is given twice, nobody starves, and whoever starts early delays nobody who waits for longer."""
+"""Whose turn it is: no GPU is given twice, nobody starves, and anyone who starts early delays nobody who waits for longer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -72,7 +72,7 @@ HIGH = WorkerTraits(priority_class="high")
 def test_a_quota_with_a_scope_bounds_the_workers_in_it(
     scope: Scope, inside: WorkerTraits, outside: WorkerTraits
 ) -> None:
-    """Others reserve beside it."""
+    """Others reserve next to it."""
     quotas = {"team": [Quota({NVIDIA: 2}, (scope,))]}
 
     def reserved(traits: WorkerTraits) -> int:

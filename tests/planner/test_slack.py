@@ -49,7 +49,7 @@ def choices(pool: Sequence[NodeGroup], goal: Goal) -> Iterator[int]:
 
 @given(pools(), st.integers(1, 5), st.integers(0, 3))
 def test_no_other_choice_does_less_damage(pool: list[NodeGroup], count: int, slack: int) -> None:
-    """Beside all choices one by one; nothing is found where there is none."""
+    """Next to all choices one by one; nothing is found where there is none."""
     widest = sorted((group.most for group in pool for _ in group.nodes), reverse=True)
     assume(count <= len(widest))
     workers = sum(widest[:count]) - slack

@@ -18,7 +18,7 @@ MOST_VALUES = 50_000
 """Values in one document, elements and keys counted alike."""
 MOST_NUMBER = 2**63 - 1
 """The largest whole number that an API object holds."""
-MOST_DIGITS = 18
+_MOST_DIGITS = 18
 """Digits of a number that stands in a text; each that many digits long is below ``MOST_NUMBER``."""
 MOST_SHOWN = 120
 """Characters of a value that an error shows."""
@@ -82,7 +82,7 @@ def without_depths(body: bytes, deepest: int = _DEEPEST_BODY) -> bytes:
 def whole_number(text: str, most: int = MOST_NUMBER) -> int:
     """Return the number that the ASCII digits of *text* write, *most* at most; raises ``ValueError``."""
     # Python reads the digits of every script, and counts how many there are only after it has begun to read.
-    if not (text.isascii() and text.isdecimal()) or len(text) > MOST_DIGITS or int(text) > most:
+    if not (text.isascii() and text.isdecimal()) or len(text) > _MOST_DIGITS or int(text) > most:
         raise ValueError(f"{shown(text)} is not a whole number up to {most}")
     return int(text)
 

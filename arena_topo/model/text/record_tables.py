@@ -74,7 +74,7 @@ class Part:
 
     def reject_unknown_keys(self) -> None:
         """Raise ``DocumentError`` naming the first key that was not taken."""
-        reject_keys(self._left, self.place)
+        _reject_keys(self._left, self.place)
 
 
 def checked(value: object, kind: type[Value], place: str) -> Value:
@@ -83,7 +83,7 @@ def checked(value: object, kind: type[Value], place: str) -> Value:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise unexpected(value, place, _WORDS[kind])
+        raise _unexpected(value, place, _WORDS[kind])
     return value
 
 
@@ -101,13 +101,13 @@ def elements_of(value: object, place: str) -> list[tuple[object, str]]:
     return [(element, f"{place}[{index}]") for index, element in enumerate(value)]
 
 
-def reject_keys(keys: Iterable[str], place: str) -> None:
+def _reject_keys(keys: Iterable[str], place: str) -> None:
     """Raise ``DocumentError`` naming the first of *keys*, which nobody reads, if there is one."""
     for key in keys:
         raise DocumentError(f"{place}.{key} is an unknown key", hint="check the spelling of the key")
 
 
-def unexpected(value: object, place: str, expected: str) -> DocumentError:
+def _unexpected(value: object, place: str, expected: str) -> DocumentError:
     """Return the error that *value*, or nothing at all, stands where *expected* should."""
     return DocumentError(
         f"{place} {'is missing' if value is None else f'is {shown(value)}'}, expected {expected}"
@@ -128,7 +128,7 @@ class _Required(Enum):
     REQUIRED = "required"
 
 
-REQUIRED: Final = _Required.REQUIRED
+_REQUIRED: Final = _Required.REQUIRED
 """The default of a field that is always written and must be there."""
 
 
@@ -142,7 +142,7 @@ class Field:
 
     key: str
     form: Form
-    default: Any = REQUIRED
+    default: Any = _REQUIRED
     attribute: str = ""
     always: bool = False
 
@@ -172,7 +172,7 @@ def read_fields(table: Table, document: object, place: str, *, strict: bool = Tr
     values = {field.attribute: _read_field(field, mapping, place) for field in table}
     # Counted first, because unknown keys are rare and finding their names takes longer.
     if strict and len(mapping) > sum(field.key in mapping for field in table):
-        reject_keys((key for key in mapping if all(key != field.key for field in table)), place)
+        _reject_keys((key for key in mapping if all(key != field.key for field in table)), place)
     return values
 
 
@@ -181,7 +181,7 @@ def _read_field(field: Field, mapping: Mapping[str, object], place: str) -> Any:
     # A null stands for an absent value only where absence itself says something ("not known").
     if (
         value is None
-        and field.default is not REQUIRED
+        and field.default is not _REQUIRED
         and (field.default is None or field.key not in mapping)
     ):
         # A copy, or all values that leave the key out would share the table's own dict.
@@ -195,7 +195,7 @@ def _read_field(field: Field, mapping: Mapping[str, object], place: str) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Scalar:
+class _Scalar:
     """A string, number or truth value, written as it is."""
 
     kind: type[Any]
@@ -209,7 +209,7 @@ class Scalar:
         return checked(value, self.kind, place)
 
 
-STRING, WHOLE, NUMBER, TRUTH = Scalar(str), Scalar(int), Scalar(float), Scalar(bool)
+STRING, WHOLE, NUMBER, TRUTH = _Scalar(str), _Scalar(int), _Scalar(float), _Scalar(bool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class OneOf:
             if member.value == value:
                 return member
         *others, last = [str(member.value) for member in self.kind]
-        raise unexpected(value, place, f"{', '.join(others)} or {last}")
+        raise _unexpected(value, place, f"{', '.join(others)} or {last}")
 
 
 @dataclass(frozen=True, slots=True)

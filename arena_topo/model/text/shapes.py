@@ -17,7 +17,7 @@ from arena_topo.model.text.quantity import parse_quantity
 _MOST_COUNT = 2**31 - 1
 _LONGEST_NAME = 253
 
-Check = Callable[[object], bool]
+_Check = Callable[[object], bool]
 """Whether a value is as its API says."""
 
 
@@ -44,7 +44,7 @@ class Named:
     shape: "Shape"
 
 
-Shape = Check | Part | Each | Named
+Shape = _Check | Part | Each | Named
 
 _NOTHING: Final = object()
 
@@ -121,7 +121,7 @@ def instant(value: object) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _fits(shape: Shape) -> Check:
+def _fits(shape: Shape) -> _Check:
     """Return the check whether a value has *shape* in all its parts."""
     match shape:
         case Part():
@@ -136,7 +136,7 @@ def _fits(shape: Shape) -> Check:
             return shape
 
 
-def _fits_part(below: Mapping[str, Check], required: Sequence[str]) -> Check:
+def _fits_part(below: Mapping[str, _Check], required: Sequence[str]) -> _Check:
     def check(value: object) -> bool:
         if not isinstance(value, dict):
             return False
@@ -184,5 +184,5 @@ def _of_mapping(value: dict[str, Any], shapes: Mapping[str, Shape]) -> dict[str,
     }
 
 
-_WORDS: Mapping[Check, str] = {count: "whole number", whole: "whole number", truth: "truth value"}
+_WORDS: Mapping[_Check, str] = {count: "whole number", whole: "whole number", truth: "truth value"}
 """What a check is called where something does not pass it; others go by their own names."""

@@ -69,7 +69,7 @@ def _reading(name: str) -> Iterator[None]:
 def check_bounds(text: str | bytes) -> None:
     """Raise ``ValueError`` for a document that is nested too deeply, or whose aliases stand for too much.
 
-    An alias costs nothing to read, and whoever walks through the document passes what it stands for each time. With
+    An alias costs nothing to read, and anyone who walks through the document passes what it stands for each time. With
     ``a: &a [x, x]``, ``b: &b [*a, *a]`` and ``c: [*b, *b]``, for example, ``*a`` stands for three nodes and ``*b`` for seven.
     """
     import yaml

@@ -27,9 +27,9 @@ from arena_topo.model.text.record_tables import Part, checked
 from arena_topo.model.text.yaml import load
 from arena_topo.planner.memo import Memo
 
-RELAYED_SINCE = (2, 8)
+_RELAYED_SINCE = (2, 8)
 """From this version on NCCL relays through member GPUs, and uses its trees inside such a node."""
-NVLS_SINCE = (2, 17)
+_NVLS_SINCE = (2, 17)
 """From this version on NCCL reduces inside NVSwitches (NVLink SHARP)."""
 
 TREE_EFFICIENCY = 0.92
@@ -72,12 +72,12 @@ class BandwidthModel:
     @property
     def relays(self) -> bool:
         """Whether rings may pass through other members, and chains count."""
-        return self.nccl >= RELAYED_SINCE
+        return self.nccl >= _RELAYED_SINCE
 
     @property
     def nvls(self) -> bool:
         """Whether switches reduce."""
-        return self.nccl >= NVLS_SINCE
+        return self.nccl >= _NVLS_SINCE
 
     def measured(self, machine: str) -> Measured | None:
         """Return what was measured on machines of the type *machine*."""
@@ -235,9 +235,9 @@ class Locality:
         return self._last_resort[mask]
 
     def served(self, mask: int) -> int:
-        """Return how many GPUs of a set have a NIC of their own beside them.
+        """Return how many GPUs of a set have a NIC of their own next to them.
 
-        Of the GPUs 0 and 1 beside the NICs a and b, and GPU 2 beside c, all three have one; were there no b, two would.
+        Of the GPUs 0 and 1 next to the NICs a and b, and GPU 2 next to c, all three have one; were there no b, two would.
         """
         beside = Counter(self._places[gpu][2] for gpu in positions_of(mask))
         return sum(min(gpus, len(nics)) for nics, gpus in beside.items())
@@ -251,7 +251,7 @@ class Locality:
         places = [self._places[gpu] for gpu in positions_of(mask)]
         block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
         # A root that is not known is not the root of any other GPU: switched machines show no roots at all, or only those
-        # of the GPUs beside a NIC.
+        # of the GPUs next to a NIC.
         roots = {root or f"gpu-{i}" for i, (_, root, _) in zip(positions_of(mask), places, strict=True)}
         return len({numa for numa, _, _ in places}), len(roots), block
 

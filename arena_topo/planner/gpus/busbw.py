@@ -200,7 +200,7 @@ class SetValues:
         *self._strides, self.states = accumulate([1, *self._radices], mul)
         stride_of = dict(zip(classes, self._strides, strict=True))
         self.are_few = self.states * max(len(matrix), _USUAL) ** 2 <= _MOST_STATES * _USUAL**2
-        self._bytes = byte_tables([stride_of[name] for name in class_of])
+        self._bytes = _byte_tables([stride_of[name] for name in class_of])
         self._busbw = busbw
         self._every_busbw = every_busbw
         self._busbw_by_state = Memo(self._busbw_of_state, limit=_MOST_STATES)
@@ -295,10 +295,10 @@ def _floats(column: object, length: int) -> list[float]:
     return column
 
 
-def byte_tables(numbers: Sequence[int]) -> list[list[int]]:
+def _byte_tables(numbers: Sequence[int]) -> list[list[int]]:
     """Return, for each eight positions, the sum of *numbers* of every combination of them.
 
-    >>> [table[:4] for table in byte_tables([1, 10])]
+    >>> [table[:4] for table in _byte_tables([1, 10])]
     [[0, 1, 10, 11]]
     """
     tables = []
@@ -316,7 +316,7 @@ _DECIMALS = 3
 _TABLED = 64
 """The most GPUs whose links are summed beforehand."""
 
-Members = Sequence[int]
+_Members = Sequence[int]
 """Positions of GPUs in ``GpuNode.gpus``."""
 
 
@@ -461,7 +461,7 @@ class _Island:
     """A group of GPUs that direct links connect, and the rule by which its sets are rated."""
 
     def __init__(
-        self, graph: LinkGraph, links: "_DirectLinks", members: Members, machine: str, model: BandwidthModel
+        self, graph: LinkGraph, links: "_DirectLinks", members: _Members, machine: str, model: BandwidthModel
     ) -> None:
         self.mask = sum(1 << gpu for gpu in members)
         self._links = links
@@ -529,7 +529,7 @@ class _DirectLinks:
             for a, row in enumerate(graph.links)
         ]
         # Sums for each eight GPUs at once; of many GPUs they would take hundreds of megabytes.
-        self._sums = [byte_tables(counts) for counts in self._counts] if graph.size <= _TABLED else []
+        self._sums = [_byte_tables(counts) for counts in self._counts] if graph.size <= _TABLED else []
         self._bytes = -(-graph.size // 8)
         self._adjacent = [sum(1 << b for b in size if counts[b]) for counts in self._counts]
         self._rates = [

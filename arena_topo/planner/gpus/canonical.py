@@ -90,7 +90,7 @@ class _Search:
     leaves: int = 0
 
     def explore(self, colours: Sequence[int], path: tuple[int, ...]) -> int:
-        """Search below the positions of *path*, singled out so far; return the depth at which to go on."""
+        """Search below the positions of *path*, singled out so far; return the depth at which to continue."""
         refined = _refine(self.matrix, colours)
         shared = _first_shared_colour(refined)
         if not shared:
@@ -115,7 +115,7 @@ class _Search:
         rows = tuple(tuple(self.matrix[a][b] for b in order) for a in order)
         if self.path and rows == self.rows:
             self.symmetries.append(dict(zip(self.order, order, strict=True)))
-            # Below the first difference of the two paths everything would come again: go on with what follows there.
+            # Below the first difference of the two paths everything would come again: continue with what follows there.
             return next(depth for depth, (a, b) in enumerate(zip(self.path, path, strict=True)) if a != b)
         if not self.order or rows < self.rows:
             self.rows, self.order, self.path = rows, tuple(order), path

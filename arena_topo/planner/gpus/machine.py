@@ -1,7 +1,7 @@
 """One kind of node, and the best set of k GPUs among those that are free in it.
 
 Sets are compared by, in this order: predicted bus bandwidth of the whole set; for a gang over several nodes, GPUs
-with a NIC of their own beside them; what the GPUs that stay free lose in value (``set_values``); closed rings; NUMA nodes, PCIe roots, alignment,
+with a NIC of their own next to them; what the GPUs that stay free lose in value (``set_values``); closed rings; NUMA nodes, PCIe roots, alignment,
 NICs, link bandwidth (``locality``); lowest positions.
 Every set is compared, or one of those that differ by interchangeable GPUs only (``ranking``).
 """
@@ -107,7 +107,7 @@ Rated = tuple[float, int]
 """The busbw of a set, negative so that less is better, and its mask."""
 
 
-class Ranking:
+class _Ranking:
     """Compares the sets of one machine by the whole objective.
 
     For up to eight GPUs every set is compared, sorted by busbw once; for more, one set of each kind.
@@ -129,12 +129,12 @@ class Ranking:
         self._small = size <= _SMALL
         self._most_compared = min(_MOST_COMPARED, _MOST_GPUS_COMPARED // max(size, 1))
         self._sorted: Memo[int, list[Rated]] = Memo(
-            lambda k: self._rated(combinations_of(kinds, k)), limit=_SMALL
+            lambda k: self._rated(_combinations_of(kinds, k)), limit=_SMALL
         )
 
     def can_compare(self, free: int, k: int) -> bool:
         """Whether there are few enough sets of *k* GPUs among *free*."""
-        return self._small or count_of_each_kind(self._kinds, free, k) <= self._most_compared
+        return self._small or _count_of_each_kind(self._kinds, free, k) <= self._most_compared
 
     def two_best(
         self, free: int, k: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
@@ -146,7 +146,7 @@ class Ranking:
         if self._small:
             rated = [(rate, mask) for rate, mask in self._sorted[k] if mask & ~free == 0]
         else:
-            rated = self._rated(one_of_each_kind(self._kinds, free, k))
+            rated = self._rated(_one_of_each_kind(self._kinds, free, k))
         if rule:
             # Interchangeable GPUs are on one NUMA node, so that all sets of a kind are allowed, or none.
             rated = [(rate, mask) for rate, mask in rated if rule.allows(mask)]
@@ -179,18 +179,18 @@ class Ranking:
         )
 
 
-def combinations_of(kinds: Sequence[Sequence[int]], k: int) -> Iterator[int]:
+def _combinations_of(kinds: Sequence[Sequence[int]], k: int) -> Iterator[int]:
     """Yield every set of *k* GPUs of the machine."""
     positions = sorted(gpu for kind in kinds for gpu in kind)
     return (sum(1 << gpu for gpu in chosen) for chosen in combinations(positions, k))
 
 
-def one_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> Iterator[int]:
+def _one_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> Iterator[int]:
     """Yield sets of *k* GPUs among *free*: of those that differ by interchangeable GPUs, the lowest.
 
     With the kinds 0-1-2 and 3-4, all free, one set of each kind stands for the ten pairs:
 
-    >>> [f"{mask:05b}" for mask in one_of_each_kind([[0, 1, 2], [3, 4]], 0b11111, 2)]
+    >>> [f"{mask:05b}" for mask in _one_of_each_kind([[0, 1, 2], [3, 4]], 0b11111, 2)]
     ['11000', '01001', '00011']
     """
     lowest = [_lowest_sets(free, kind) for kind in kinds]
@@ -209,10 +209,10 @@ def one_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> Itera
     return extend(0, k, 0)
 
 
-def count_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> int:
-    """Return how many sets ``one_of_each_kind`` yields.
+def _count_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> int:
+    """Return how many sets ``_one_of_each_kind`` yields.
 
-    >>> count_of_each_kind([[0, 1, 2], [3, 4]], 0b11111, 2)
+    >>> _count_of_each_kind([[0, 1, 2], [3, 4]], 0b11111, 2)
     3
     """
     ways = [1] + [0] * k  # at [n]: ways to take n GPUs of the kinds so far
@@ -231,7 +231,7 @@ def _lowest_sets(free: int, kind: Sequence[int]) -> list[int]:
     return sets
 
 
-def grow(graph: LinkGraph, free: Sequence[int], k: int, busbw: Callable[[int], float]) -> int:
+def _grow(graph: LinkGraph, free: Sequence[int], k: int, busbw: Callable[[int], float]) -> int:
     """Return a good set of *k* of the GPUs *free*, which ascend: the best by *busbw* of the sets grown from each of them.
 
     On machines of hundreds of GPUs sets are grown from some of them only, evenly spread.
@@ -311,7 +311,7 @@ class Machine:
         labelled = _digest(matrix, legend, name, model)
         self._values = SetValues(matrix, rates.busbw, labelled, rates.every_busbw)
         locality = Locality(graph, places)
-        self._ranking = Ranking(
+        self._ranking = _Ranking(
             self._values,
             locality,
             rates.closed_rings,
@@ -322,7 +322,7 @@ class Machine:
         self._orders = RingOrder(graph, places)
         # Asked for again with every other number of free GPUs.
         self._grown_masks: Memo[tuple[int, int], int] = Memo(
-            lambda question: grow(graph, positions_of(question[0]), question[1], self.busbw), limit=SETS_KEPT
+            lambda question: _grow(graph, positions_of(question[0]), question[1], self.busbw), limit=SETS_KEPT
         )
 
     def __eq__(self, other: object) -> bool:

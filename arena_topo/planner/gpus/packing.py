@@ -3,9 +3,9 @@
 How many channels fit at once into links of limited capacity: an integer packing by depth-first search.
 
 With one unit of capacity on each of the arcs 01, 12 and 23, a channel over 01 and 12 excludes one over 12 and 23,
-and leaves no arc for it; the single arcs 01 and 23 fit beside each other. The shortest channels are tried first:
+and leaves no arc for it; the single arcs 01 and 23 fit next to each other. The shortest channels are tried first:
 
->>> fill([((0, 1), (1, 2)), ((0, 1),), ((2, 3),)], {(0, 1): 1, (1, 2): 1, (2, 3): 1}, bound=3)
+>>> _fill([((0, 1), (1, 2)), ((0, 1),), ((2, 3),)], {(0, 1): 1, (1, 2): 1, (2, 3): 1}, bound=3)
 (2, True)
 
 How many rings and chains a set of GPUs can hold at once over the links among themselves.
@@ -79,7 +79,7 @@ def store_table(name: str, table: dict[str, Any]) -> None:
     import tempfile
 
     with suppress(OSError):
-        folder = tables_folder()
+        folder = _tables_folder()
         folder.mkdir(parents=True, exist_ok=True)
         # In the same folder, because a file replaces another in one step only within a file system.
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
@@ -92,7 +92,7 @@ def store_table(name: str, table: dict[str, Any]) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
-def tables_folder() -> Path:
+def _tables_folder() -> Path:
     """Return the folder of tables in the user's cache."""
     return files.cache_folder() / "gpusets"
 
@@ -110,7 +110,7 @@ def _shipped(name: str) -> str:
 
 def _stored(name: str) -> str:
     with suppress(OSError, UnicodeDecodeError):
-        return (tables_folder() / file_name(name)).read_text()
+        return (_tables_folder() / file_name(name)).read_text()
     return ""
 
 
@@ -124,7 +124,7 @@ _MOST_STEPS = 10_000
 _MOST_COMPARED = 2_000
 
 
-def fill(channels: Iterable[Channel], capacities: Mapping[Arc, int], bound: int) -> tuple[int, bool]:
+def _fill(channels: Iterable[Channel], capacities: Mapping[Arc, int], bound: int) -> tuple[int, bool]:
     """Return how many of *channels* (each any number of times) fit into *capacities*, and whether that is proven.
 
     *bound* is a number that cannot be exceeded. Not proven means that the search ended early, with a packing
@@ -252,7 +252,7 @@ def _most(counts: Counts, channels: Iterator[Channel], bound: int, lower: int) -
         return lower, True
     candidates = list(islice(channels, _MOST_CHANNELS))
     arcs = {arc for channel in candidates for arc in channel}
-    most, proven = fill(candidates, {(a, b): counts[a][b] for a, b in sorted(arcs)}, bound)
+    most, proven = _fill(candidates, {(a, b): counts[a][b] for a, b in sorted(arcs)}, bound)
     return max(most, lower), most >= bound or (proven and len(candidates) < _MOST_CHANNELS)
 
 

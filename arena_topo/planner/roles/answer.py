@@ -10,12 +10,10 @@ from arena_topo.model.cluster import GpuNode, Holder, Snapshot
 from arena_topo.model.plan import (
     Demand,
     GangDemand,
-    GangInfeasible,
-    GangPlacement,
-    GangVerdict,
     Infeasible,
     NodeShare,
     Objective,
+    Placement,
     Role,
     RolePlacement,
     Slot,
@@ -29,7 +27,15 @@ from arena_topo.model.plan import (
 from arena_topo.model.text.words import plural
 from arena_topo.planner.assign import NodeParts, node_alignment
 from arena_topo.planner.choice import Effort, Problem
-from arena_topo.planner.explain import MEANING, OTHERS, faster_on_more, infeasible, nodes_words, rate_words
+from arena_topo.planner.explain import (
+    MEANING,
+    OTHERS,
+    faster_on_more,
+    infeasible,
+    nodes_words,
+    rate_words,
+    too_wide,
+)
 from arena_topo.planner.fleet import (
     Fleet,
     LevelLimits,
@@ -37,7 +43,6 @@ from arena_topo.planner.fleet import (
     closest_level,
     domain_at,
     emptied,
-    level_limits,
     level_names,
     level_words,
     make_fleet,
@@ -45,7 +50,7 @@ from arena_topo.planner.fleet import (
     without_holders,
 )
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.plan import plan_on, plan_shape
+from arena_topo.planner.plan import plan_on, plan_shape, policy_limits
 from arena_topo.planner.roles.board import Board, RoleChoice, Seat, Taken, Turn, make_board
 from arena_topo.planner.roles.choice import GangChoice, Unplaced, choose_gang, choose_nodes
 from arena_topo.planner.roles.servers import step_traffic
@@ -54,7 +59,7 @@ _EFFORT = 1_000
 """Steps of search for an alternative: a remark is not worth the effort of a decision."""
 
 
-def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPlacement:
+def _gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> Placement:
     """Return the placement of *gang* that *found* is."""
     placed: dict[str, RolePlacement] = {}
     traffic: StepTraffic | None = None
@@ -69,7 +74,7 @@ def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPla
     deciding = [number for number, seat in enumerate(board.seats) if seat in board.deciding]
     positions = [position for number in deciding for position, _ in found.choices[number].chosen]
     level, domain = spanned(board.fleet, min(positions), max(positions))
-    return GangPlacement(
+    return Placement(
         roles=tuple(placed[role.name] for role in gang.roles),
         level=level_names(board.fleet)[level],
         domain=domain.name,
@@ -149,7 +154,7 @@ def _steps(turn: Turn, choice: RoleChoice, served: StepTraffic | None, found: Ga
     proven = choice.exact and (found.exact or seat not in board.deciding)
     spread = seat.role.spread is not Spread.NONE
     if served is not None:
-        workers = f"the least beside the nodes of {seat.role.serves}"
+        workers = f"the least next to the nodes of {seat.role.serves}"
         yield Step(
             "step time", f"{served.servers:.3g} s for each GB of parameters", bound=workers, proven=proven
         )
@@ -237,13 +242,13 @@ def _together(seat: Seat, *, spread: bool) -> str:
         return f"{' and '.join(name for name, _ in seat.roles)} are alike, and chosen for together"
     if spread:
         return "spread as far as there are nodes"
-    if seat.beside:
-        return "beside the pods that it is tied to"
+    if seat.tie:
+        return "next to the pods that it is tied to"
     return "in whole slices" if seat.slices or seat.whole > 1 else ""
 
 
 def _notes(board: Board) -> Iterator[str]:
-    if any(seat.beside or seat.slices or seat.whole > 1 for seat in board.seats):
+    if any(seat.tie or seat.slices or seat.whole > 1 for seat in board.seats):
         yield "ties and slices hold where every pod is pinned to its node"
     if board.objective is not Objective.BANDWIDTH and any(seat.penalties for seat in board.seats):
         yield f"preferred node affinity does not count with --objective={board.objective.value}"
@@ -255,7 +260,7 @@ _MOST_TRIALS = 60
 """Gangs and fleets that are tried for advice; on ten thousand nodes that is about a second."""
 
 
-def refusal(gang: GangDemand, board: Board, limits: LevelLimits, *, proven: bool) -> GangInfeasible:
+def _refusal(gang: GangDemand, board: Board, limits: LevelLimits, *, proven: bool) -> Infeasible:
     """Return why *gang* has no place within *limits*, role by role, and what would help."""
     answers = {name: _alone(board, seat, limits) for seat in board.seats for name, _ in seat.roles}
     unplaced = tuple(UnplacedRole(role.name, answers[role.name]) for role in gang.roles)
@@ -269,18 +274,7 @@ def refusal(gang: GangDemand, board: Board, limits: LevelLimits, *, proven: bool
             else f" in one {level_words(board.fleet)[limits.widest]}"
         )
         summary = f"each role fits by itself, but {_names(gang)} do not fit together{where}"
-    return GangInfeasible(summary, unplaced, tuple(_remedies(gang, board, limits)), proven=proven)
-
-
-def too_wide_for_gang(gang: GangDemand, fleet: Fleet, level: int, ideal: int) -> GangInfeasible:
-    """Return the answer for a gang that would get a wider level now than on the empty cluster."""
-    words = level_words(fleet)
-    now = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}"
-    return GangInfeasible(
-        summary=f"{_names(gang)} would need {now} now; one idle {words[ideal]} would hold them",
-        roles=tuple(UnplacedRole(role.name) for role in gang.roles),
-        remedies=(f"--topology-policy=best-effort takes the {words[level]}",),
-    )
+    return Infeasible(summary, remedies=tuple(_remedies(gang, board, limits)), roles=unplaced, proven=proven)
 
 
 def _alone(board: Board, seat: Seat, limits: LevelLimits) -> Infeasible | None:
@@ -310,10 +304,10 @@ def _remedies(gang: GangDemand, board: Board, limits: LevelLimits) -> Iterator[s
     trials = _Trials(limits, Effort(_MOST_TRIALS))
     for role in gang.roles:
         if not role.slices and (most := _most_pods(gang, role, fleet, trials)):
-            yield f"{plural(most, 'pod')} of {role.name} fit{'s' * (most == 1)} beside the other roles"
+            yield f"{plural(most, 'pod')} of {role.name} fit{'s' * (most == 1)} next to the other roles"
     for role in gang.roles:
         others = tuple(other for other in gang.roles if other is not role)
-        is_free = not any(role.name in (other.serves, other.beside and other.beside.role) for other in others)
+        is_free = not any(role.name in (other.serves, other.tie and other.tie.role) for other in others)
         if others and is_free and trials.fits(replace(gang, roles=others), fleet):
             yield f"without {role.name} all other roles fit"
     if ended := next((name for name, after in _endings(fleet) if trials.fits(gang, after)), ""):
@@ -375,7 +369,7 @@ def _names(gang: GangDemand) -> str:
 # A gang of one plain role is planned as ``planner.plan`` plans it, by the same code and with the same answer.
 
 
-def plan_gang(gang: GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> GangVerdict:
+def plan_gang(gang: GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Verdict:
     """Return the place of every pod of *gang* on the cluster in *snapshot*, or why the gang has none.
 
     Chosen in this order: all roles fit; the closest level that holds the roles that exchange data; then the best nodes
@@ -385,37 +379,31 @@ def plan_gang(gang: GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFA
     return plan_gang_on(gang, make_fleet(snapshot, model))
 
 
-def plan_gang_on(gang: GangDemand, fleet: Fleet) -> GangVerdict:
+def plan_gang_on(gang: GangDemand, fleet: Fleet) -> Verdict:
     """Return what ``plan_gang`` does, on a fleet that is laid out already."""
     if alone := _planned_alone(gang, fleet):
         return alone
     board = make_board(gang, fleet)
-    limits = _limits(gang, fleet)
+    limits = policy_limits(gang, fleet)
     found = choose_gang(board, limits.closest, limits.widest)
     if isinstance(found, Unplaced):
-        return refusal(gang, board, limits, proven=found.proven)
+        return _refusal(gang, board, limits, proven=found.proven)
     if gang.policy is TopologyPolicy.RESTRICTED and (wider := _too_wide(gang, fleet, found.level, limits)):
         return wider
-    return gang_placement(gang, board, found)
+    return _gang_placement(gang, board, found)
 
 
-def _limits(gang: GangDemand, fleet: Fleet) -> LevelLimits:
-    asked = Demand(1, 0, required_level=gang.required_level, preferred_level=gang.preferred_level)
-    limits = level_limits(asked, fleet)
-    # Without a policy all levels count as the widest one.
-    return LevelLimits(limits.widest, limits.widest) if gang.policy is TopologyPolicy.NONE else limits
-
-
-def _too_wide(gang: GangDemand, fleet: Fleet, level: int, limits: LevelLimits) -> GangInfeasible | None:
+def _too_wide(gang: GangDemand, fleet: Fleet, level: int, limits: LevelLimits) -> Infeasible | None:
     """Return the answer for a gang that would get a closer level on the empty cluster, None where it would not."""
     empty = emptied(fleet)
     ideal = choose_gang(make_board(gang, empty), limits.closest, limits.widest)
     if isinstance(ideal, Unplaced) or ideal.level >= level:
         return None
-    return too_wide_for_gang(gang, fleet, level, ideal.level)
+    answer = too_wide(_names(gang), fleet, level, ideal.level)
+    return replace(answer, roles=tuple(UnplacedRole(role.name) for role in gang.roles))
 
 
-def _planned_alone(gang: GangDemand, fleet: Fleet) -> GangVerdict | None:
+def _planned_alone(gang: GangDemand, fleet: Fleet) -> Verdict | None:
     """Return the plan of a gang of one role that asks for nothing but places; None for any other gang."""
     if len(gang.roles) != 1 or not _is_plain(gang.roles[0]) or gang.roles[0].pods < 1:
         return None
@@ -429,17 +417,16 @@ def _planned_alone(gang: GangDemand, fleet: Fleet) -> GangVerdict | None:
     )
     answer = plan_shape(demand, fleet)
     if isinstance(answer, Infeasible):
-        return GangInfeasible(answer.summary, (UnplacedRole(role.name, answer),), answer.remedies)
-    placed = RolePlacement(
-        role.name, role.gpus, answer.slots, answer.shares, answer.level, answer.domain, answer.why
-    )
-    return GangPlacement((placed,), answer.level, answer.domain, answer.why[1:2])
+        return Infeasible(answer.summary, remedies=answer.remedies, roles=(UnplacedRole(role.name, answer),))
+    placed = replace(answer.roles[0], role=role.name, why=answer.why)
+    # Of the steps, that of the level is about the gang.
+    return replace(answer, roles=(placed,), why=answer.why[1:2])
 
 
 def _is_plain(role: Role) -> bool:
     return not (
         role.slices
-        or role.beside
+        or role.tie
         or role.serves
         or role.preferences
         or role.anywhere
@@ -455,7 +442,7 @@ _OF_KUBERNETES = "node.kubernetes.io/"
 
 def never_fits(
     demand: Demand | GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL
-) -> Infeasible | GangInfeasible | None:
+) -> Infeasible | None:
     """Return why *demand* could never fit on the nodes of *snapshot*, None where it could once they are free.
 
     All nodes count as idle and in service: a drained one comes back, a broken GPU is replaced, and other pods end.
@@ -463,16 +450,14 @@ def never_fits(
     """
     nodes = tuple(map(_in_service, snapshot.nodes))
     fleet = emptied(make_fleet(replace(snapshot, nodes=nodes), model))
-    answer: Verdict | GangVerdict
-    if isinstance(demand, GangDemand):
-        answer = plan_gang_on(demand, fleet)
-    else:
+    answer = (
+        plan_gang_on(demand, fleet)
+        if isinstance(demand, GangDemand)
         # Groups of ranks decide where workers go, and never whether they fit.
-        answer = plan_on(replace(demand, parallel=None), fleet)
-    if not isinstance(answer, Infeasible | GangInfeasible):
-        return None
+        else plan_on(replace(demand, parallel=None), fleet)
+    )
     # A search that was cut short proves nothing.
-    if isinstance(answer, GangInfeasible) and not answer.proven:
+    if isinstance(answer, Placement) or not answer.proven:
         return None
     return replace(answer, summary=f"{_size(demand, nodes)}; {answer.summary}, even when it is idle")
 

@@ -42,7 +42,7 @@ class Seat:
 
     ``roles`` name the roles and their pods in rank order; ``slices`` are pods and levels of tiers, the coarsest first, and
     ``whole`` is how many pods make a slice that stays on one node. ``apart`` is
-    the level of which a domain takes one pod, None for any number. ``beside`` is a seat's number and the level that its
+    the level of which a domain takes one pod, None for any number. ``tie`` is a seat's number and the level that its
     pods share with this one's, ``serves`` the number of the seat whose parameters it keeps. ``penalties`` gives the
     preferences that a node misses, by position, None where there are none. ``fleet`` is the one whose kubelets know what a
     pod asks for: where they refuse pods that do not fit their NUMA nodes, it offers what they admit.
@@ -56,7 +56,7 @@ class Seat:
     slices: tuple[tuple[int, int], ...]
     whole: int
     apart: int | None
-    beside: tuple[int, int] | None
+    tie: tuple[int, int] | None
     serves: int | None
     penalties: Memo[int, int] | None
 
@@ -132,8 +132,8 @@ _Merged = tuple[Role, tuple[tuple[str, int], ...]]
 
 def _merged(roles: Sequence[Role]) -> list[_Merged]:
     """Return the roles, those together whose pods are alike and that nothing sets apart."""
-    # Whoever is tied to a role stands beside one of its own pods.
-    referred = {role.beside.role for role in roles if role.beside}
+    # Anyone who is tied to a role is next to one of its own pods.
+    referred = {role.tie.role for role in roles if role.tie}
     merged: list[_Merged] = []
     for role in roles:
         names = ((role.name, role.pods),)
@@ -157,7 +157,7 @@ def _merged(roles: Sequence[Role]) -> list[_Merged]:
 
 def _is_mergeable(role: Role) -> bool:
     # A slice, a tie or a spread is about the pods of one role.
-    return not (role.slices or role.beside or role.serves or role.anywhere or role.spread is not Spread.NONE)
+    return not (role.slices or role.tie or role.serves or role.anywhere or role.spread is not Spread.NONE)
 
 
 def _in_order(gang: GangDemand, roles: Sequence[_Merged]) -> list[_Merged]:
@@ -187,7 +187,7 @@ def _in_order(gang: GangDemand, roles: Sequence[_Merged]) -> list[_Merged]:
 
 
 def _after(role: Role) -> set[str]:
-    return {name for name in (role.serves, role.beside.role if role.beside else "") if name}
+    return {name for name in (role.serves, role.tie.role if role.tie else "") if name}
 
 
 def _check(gang: GangDemand) -> None:
@@ -251,7 +251,7 @@ def _seat(role: Role, names: tuple[tuple[str, int], ...], number_of: Mapping[str
         slices=tuple(part for part in slices if part[1] > 0),
         whole=next((pods for pods, at in slices if at == 0), 1),
         apart=apart or None,
-        beside=(number_of[role.beside.role], level(role.beside.level)) if role.beside else None,
+        tie=(number_of[role.tie.role], level(role.tie.level)) if role.tie else None,
         serves=number_of[role.serves] if role.serves else None,
         penalties=Memo(_penalty_of(role, fleet), limit=1 << 20) if role.preferences else None,
     )
@@ -334,7 +334,7 @@ class Taken:
             key = id(before), id(offer), fleet.state_ids[position]
             if key not in known:
                 state = self.state(fleet, position)
-                mask = gpus_of(state, offer, demand.gpus) if demand.gpus else 0
+                mask = _gpus_of(state, offer, demand.gpus) if demand.gpus else 0
                 taken = _more(before, asked, demand.gpus, offer.workers, mask or 0)
                 known[key] = _aligned(taken, state, demand, offer.workers, mask or 0)
             nodes[position] = known[key]
@@ -349,7 +349,7 @@ class Taken:
         return Taken(nodes)
 
 
-def gpus_of(state: NodeState, offer: Offer, gpus: int) -> int | None:
+def _gpus_of(state: NodeState, offer: Offer, gpus: int) -> int | None:
     """Return the positions of the GPUs that *offer* takes of a node in *state*, as bits; None where that is not known.
 
     Where the links are not known the first free ones are as good as any.
@@ -412,7 +412,7 @@ class Openings:
         return self.places[position - self.first] if left is None else left
 
 
-def openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Mapping[int, int]) -> Openings:
+def _openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Mapping[int, int]) -> Openings:
     """Return the nodes of *span* in the groups of *capacity*, which are *alike*; *touched* nodes have these places."""
     at: dict[int, list[int]] = {}
     for position in touched:
@@ -423,7 +423,7 @@ def openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Ma
         if places:
             nodes = alike.nodes[group] if whole else alike.between(group, span.start, span.end)
             if group in at:
-                nodes = without(nodes, at[group])
+                nodes = _without(nodes, at[group])
             if nodes:
                 groups.append((alike.state_ids[group], places, nodes))
     return Openings(span, groups, touched, capacity.places, 0)
@@ -442,10 +442,10 @@ def openings_among(
     return Openings(span, [(*key, alike) for key, alike in groups.items()], others, places, span.start)
 
 
-def without(nodes: Sequence[int], others: Iterable[int]) -> list[int]:
+def _without(nodes: Sequence[int], others: Iterable[int]) -> list[int]:
     """Return ascending *nodes* without those *others*, which are among them.
 
-    >>> without([2, 3, 5, 8], [3, 8])
+    >>> _without([2, 3, 5, 8], [3, 8])
     [2, 5]
     """
     left = list(nodes)
@@ -512,10 +512,10 @@ class Turn:
         places = list(untouched[span.start : span.end])
         for position, left in self.taken.left(untouched, span, seat.demand, fleet):
             places[position - span.start] = left
-        if seat.beside is None:
+        if seat.tie is None:
             return places
         within = [0] * len(places)
-        for part in self._beside(*seat.beside):
+        for part in self._beside(*seat.tie):
             start, end = max(part.start - span.start, 0), min(part.end - span.start, len(places))
             within[start:end] = places[start:end]
         return within
@@ -536,9 +536,9 @@ class Turn:
         if role.spread is Spread.PREFERRED:
             places = evened(self.places(span), role.pods)
             return openings_among(places, span, fleet.state_ids, self.taken.nodes)
-        if self.seat.beside is None and capacity.alike:
+        if self.seat.tie is None and capacity.alike:
             touched = dict(self.taken.left(capacity.places, span, self.seat.demand, fleet))
-            return openings_of(capacity, capacity.alike, span, touched)
+            return _openings_of(capacity, capacity.alike, span, touched)
         return openings_among(self.places(span), span, fleet.state_ids, self.taken.nodes)
 
     def offer(self, position: int, pods: int, places: int, *, several: bool) -> Offer:
@@ -553,7 +553,7 @@ class Turn:
             offer = offer_of(self.taken.state(fleet, position), gpus, use, pods, places)
         else:
             offer = fleet.tables.offer(gpus, use, fleet.state_ids[position], pods, places)
-        # Beside another objective than bandwidth, what a preference is worth has no measure.
+        # Next to another objective than bandwidth, what a preference is worth has no measure.
         counted = self.board.objective is Objective.BANDWIDTH
         misses = seat.penalties[position] if seat.penalties is not None and counted else 0
         return replace(offer, damage=offer.damage + (misses * pods << _MISS_BITS)) if misses else offer
@@ -704,7 +704,7 @@ class _Slicer:
         wanted = pods // size
         if sum(most for _, most in parts) < wanted:
             return None
-        # Each domain takes any number of slices, beside any number before it.
+        # Each domain takes any number of slices, next to any number before it.
         if len(parts) * wanted * wanted > _MOST_STEPS:
             return self._widest_first(slices, parts, wanted)
         best: dict[int, _Way] = {0: _NOTHING}

@@ -291,14 +291,14 @@ Counts = dict[int, int]
 """Pods by the position of their node."""
 
 
-class OutOfEffort(Exception):
+class _OutOfEffort(Exception):
     """There were more choices than may be tried."""
 
 
-def best_that_leaves_room(turn: Turn, spans: Spans, effort: Effort) -> RoleChoice | None:
+def _best_that_leaves_room(turn: Turn, spans: Spans, effort: Effort) -> RoleChoice | None:
     """Return the best choice of *turn* after which all later seats have a place; None where there is none.
 
-    Raises ``OutOfEffort`` where *effort* does not suffice.
+    Raises ``_OutOfEffort`` where *effort* does not suffice.
     """
     span = spans[turn.number]
     places = turn.places(span)
@@ -312,7 +312,7 @@ def best_that_leaves_room(turn: Turn, spans: Spans, effort: Effort) -> RoleChoic
 
     choices = [
         turn.choice(counts, lambda position: places[position - span.start])
-        for counts in every_count(turn, span, places, effort)
+        for counts in _every_count(turn, span, places, effort)
     ]
     return next(
         (choice for choice in sorted(choices, key=rank) if _rest_fits(turn, choice, spans, effort)), None
@@ -330,7 +330,8 @@ def _rest_fits(turn: Turn, choice: RoleChoice, spans: Spans, effort: Effort) -> 
     if sum(places) < after.seat.role.pods:
         return False
     return any(
-        _rest_fits(after, _bare(counts), spans, effort) for counts in every_count(after, span, places, effort)
+        _rest_fits(after, _bare(counts), spans, effort)
+        for counts in _every_count(after, span, places, effort)
     )
 
 
@@ -340,10 +341,10 @@ def _bare(counts: Counts) -> RoleChoice:
     return RoleChoice(tuple(offers), (), exact=False)
 
 
-def every_count(turn: Turn, span: Domain, places: Sequence[int], effort: Effort) -> Iterator[Counts]:
+def _every_count(turn: Turn, span: Domain, places: Sequence[int], effort: Effort) -> Iterator[Counts]:
     """Yield every way to put the pods of *turn* onto nodes of *span* that keeps its slices and its spread.
 
-    Raises ``OutOfEffort``.
+    Raises ``_OutOfEffort``.
     """
     able = [(span.start + index, width) for index, width in enumerate(places) if width]
     left = [0] * (len(able) + 1)
@@ -352,7 +353,7 @@ def every_count(turn: Turn, span: Domain, places: Sequence[int], effort: Effort)
 
     def extended(index: int, pods: int, counts: Counts) -> Iterator[Counts]:
         if not effort.spend(1):
-            raise OutOfEffort
+            raise _OutOfEffort
         if pods == 0:
             yield counts
             return
@@ -388,7 +389,7 @@ def _by_domain(board: Board, level: int, counts: Counts) -> Counter[int]:
 _MOST_DOMAINS = 6
 """Domains that are planned in full; the bounds rule out the others, or the result says that they do not."""
 _LOOKED_AT = 2
-"""Domains that are remembered, so that there is one beside the best."""
+"""Domains that are remembered, so that there is one next to the best."""
 _MOST_TRIED = 48
 """Domains that are tried until one of them holds all roles."""
 _NOWHERE = 1 << 62
@@ -704,7 +705,7 @@ class _LevelSearch:
         if len(board.fleet.nodes) <= _SMALL:
             try:
                 return self._exhaustive(spans)
-            except OutOfEffort:
+            except _OutOfEffort:
                 pass
         self.exact = False
         return choices if failed is None else self._with_reservations(spans, failed)
@@ -747,10 +748,10 @@ class _LevelSearch:
         return turn.placed, None
 
     def _exhaustive(self, spans: Spans) -> Mapping[int, RoleChoice] | None:
-        """Return the choices in turn, each the best of all that leave the rest a place. Raises ``OutOfEffort``."""
+        """Return the choices in turn, each the best of all that leave the rest a place. Raises ``_OutOfEffort``."""
         turn = Turn(self._board, 0, {}, Taken())
         while turn.number < len(self._board.seats):
-            choice = best_that_leaves_room(turn, spans, self._every)
+            choice = _best_that_leaves_room(turn, spans, self._every)
             if choice is None:
                 return None
             turn = turn.after(choice)
@@ -770,17 +771,17 @@ class _LevelSearch:
         return None
 
     def _reservation(self, number: int, span: Domain) -> Counts | None:
-        """Return where the seat would stand by itself; beside others on their node, that is any node of the span."""
+        """Return where the seat would stand by itself; next to others on their node, that is any node of the span."""
         board, seat = self._board, self._board.seats[number]
-        if seat.beside and seat.beside[1] == 0:
-            other = board.seats[seat.beside[0]].capacity.places
+        if seat.tie and seat.tie[1] == 0:
+            other = board.seats[seat.tie[0]].capacity.places
             places = seat.capacity.places
             return {
                 position: 1
                 for position in range(span.start, span.end)
                 if places[position] and other[position]
             }
-        freed = replace(board, seats=(replace(seat, beside=None),))
+        freed = replace(board, seats=(replace(seat, tie=None),))
         alone = choose_nodes(Turn(freed, 0, {}, Taken()), span, self._effort)
         return None if alone is None else alone.counts
 

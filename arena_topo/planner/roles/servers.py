@@ -42,8 +42,8 @@ from arena_topo.planner.roles.board import Openings, RoleChoice, Turn
 #     p (n - w) / s   for its servers, whose workers are elsewhere in n - w of n cases
 #
 # and the step waits for the node that takes longest. Eight workers on two nodes with NICs of 10 GB/s, and two servers:
-# one on each of two other nodes takes 1 * 8 / 2 / 10 = 0.4 s; one beside each four workers takes (4 * 1/2 + 1 * 4/2) / 10
-# = 0.4 s as well; both beside the same four workers takes (4 * 0 + 2 * 4/2) / 10 = 0.4 s there.
+# one on each of two other nodes takes 1 * 8 / 2 / 10 = 0.4 s; one next to each four workers takes (4 * 1/2 + 1 * 4/2) / 10
+# = 0.4 s as well; both next to the same four workers takes (4 * 0 + 2 * 4/2) / 10 = 0.4 s there.
 
 
 class NodeLoad(NamedTuple):
@@ -64,13 +64,13 @@ def node_seconds(load: NodeLoad, workers: int, servers: int) -> float:
     return moved / servers / load.rate
 
 
-def seconds_by_servers(rate: float, own: int, workers: int, servers: int) -> list[float]:
-    """Return how long a NIC of *rate* takes beside *own* of the *workers*, by how many of the *servers* are there too.
+def _seconds_by_servers(rate: float, own: int, workers: int, servers: int) -> list[float]:
+    """Return how long a NIC of *rate* takes next to *own* of the *workers*, by how many of the *servers* are there too.
 
-    >>> seconds_by_servers(10.0, own=0, workers=8, servers=2)
+    >>> _seconds_by_servers(10.0, own=0, workers=8, servers=2)
     [0.0, 0.4, 0.8]
     """
-    # Each server more takes from all workers elsewhere, and spares those beside it the way.
+    # Each server more takes from all workers elsewhere, and spares those next to it the way.
     most, more = own * servers, workers - 2 * own
     return [(most + here * more) / servers / rate for here in range(servers + 1)]
 
@@ -173,7 +173,7 @@ class _Rule:
     """What the places of servers are compared by: the workers on each node, and the domains around most of them.
 
     ``homes`` are those domains, the finest tier first and the cluster last; None where the workers have none there.
-    ``times`` are the seconds that a NIC of some rate takes with so many workers on its node: by the servers beside them.
+    ``times`` are the seconds that a NIC of some rate takes with so many workers on its node: by the servers next to them.
     """
 
     fleet: Fleet
@@ -201,7 +201,7 @@ class _Rule:
         servers, total = seat.role.pods, sum(workers.values())
 
         def times(key: tuple[float, int]) -> list[float]:
-            return [round(seconds, _DIGITS) for seconds in seconds_by_servers(*key, total, servers)]
+            return [round(seconds, _DIGITS) for seconds in _seconds_by_servers(*key, total, servers)]
 
         return cls(
             fleet=fleet,
@@ -315,7 +315,7 @@ def _ranked(
     *,
     with_gpus: bool,
 ) -> list[tuple[int, _Nodes]]:
-    """Return the nodes that take servers beside those of *counts*, the best first, with how many each takes."""
+    """Return the nodes that take servers next to those of *counts*, the best first, with how many each takes."""
     fleet = rule.fleet
     alike: dict[_Rank, list[Sequence[int]]] = {}
     for (rate, has_gpus, free, width), groups in kinds.items():

@@ -171,7 +171,7 @@ SWITCHED = node_of("NVIDIA H100 80GB HBM3", 8)
 
 
 def on_roots(roots: Sequence[str], nics: Sequence[tuple[str, ...]]) -> Machine:
-    """Return eight GPUs behind switches on PCIe *roots*, empty where they are not known, beside *nics*."""
+    """Return eight GPUs behind switches on PCIe *roots*, empty where they are not known, next to *nics*."""
     gpus = tuple(
         replace(gpu, numa=None, pcie_root=root, nics=beside)
         for gpu, root, beside in zip(SWITCHED.gpus, roots, nics, strict=True)

@@ -54,7 +54,7 @@ def whole(size: int, free: int) -> int:
 
 
 def served(gpus: list[Gpu]) -> int:
-    """Return how many of *gpus* can have one of the NICs beside them to themselves; the same NICs beside, or none."""
+    """Return how many of *gpus* can have one of the NICs next to them to themselves; the same NICs next to, or none."""
     nics = {gpu.nics for gpu in gpus}
     return sum(min(len(beside), sum(gpu.nics == beside for gpu in gpus)) for beside in nics)
 
@@ -71,7 +71,7 @@ def closed_rings(node: GpuNode, members: list[int]) -> int:
 
 
 def objective(node: GpuNode, box: Machine, free: int, mask: int, *, across_nodes: bool = False) -> Key:
-    """Return what docs/explanation/gpu-sets.md compares sets by, written down anew."""
+    """Return what docs/explanation/gpu-sets.md compares sets by, written down again."""
     assert node.links is not None
     size, links = node.links.size, node.links
     members = [place for place in range(size) if mask >> place & 1]

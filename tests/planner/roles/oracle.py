@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.model.cluster import GpuNode
 from arena_topo.model.hardware import Nic
-from arena_topo.model.plan import GangDemand, GangPlacement, Objective, Role, Spread
+from arena_topo.model.plan import GangDemand, Objective, Placement, Role, Spread
 from arena_topo.planner.fleet import Fleet, capacity_for, domains_at, level_names, level_of
 from arena_topo.planner.offers import Offer, PlanningTables, Use
 
@@ -64,9 +64,9 @@ class Oracle:
             domains = [self.domain_of(role.spread_level, at) for at in pods]
             if len(set(domains)) < len(domains):
                 return False
-        if role.beside:
-            level = role.beside.level
-            others = {self.domain_of(level, at) for at in placed[role.beside.role]}
+        if role.tie:
+            level = role.tie.level
+            others = {self.domain_of(level, at) for at in placed[role.tie.role]}
             return all(self.domain_of(level, at) in others for at in pods)
         return True
 
@@ -83,7 +83,7 @@ class Oracle:
                 yield {first: count, **others} if count else others
 
     def extensions(self, roles: Sequence[Role], span: Sequence[int], placed: Placed) -> Iterator[Counts]:
-        """Yield what the first of *roles* may take, beside *placed*, so that all of them have a place.
+        """Yield what the first of *roles* may take, next to *placed*, so that all of them have a place.
 
         Roles that exchange data keep to *span*, others go anywhere.
         """
@@ -178,13 +178,13 @@ def without_gpus(
     )
 
 
-def counts_of(answer: GangPlacement, role: str, fleet: Fleet) -> Counts:
+def counts_of(answer: Placement, role: str, fleet: Fleet) -> Counts:
     """Return the pods of *role* on each node that it has in *answer*."""
     position_of = {node.name: position for position, node in enumerate(fleet.nodes)}
     return dict(Counter(position_of[slot.node] for slot in answer.role(role).slots))
 
 
-def gpus_of(answer: GangPlacement, roles: Sequence[str], fleet: Fleet) -> dict[int, list[int]]:
+def gpus_of(answer: Placement, roles: Sequence[str], fleet: Fleet) -> dict[int, list[int]]:
     """Return the GPUs that *roles* have of each node in *answer*."""
     position_of = {node.name: position for position, node in enumerate(fleet.nodes)}
     taken: dict[int, list[int]] = {}

@@ -27,7 +27,7 @@ def test_roles_choose_by_their_gpus_and_after_what_they_are_tied_to() -> None:
     assert [["worker"], ["leader"], ["ps"], ["launcher"]] == seats(
         Role(name="launcher", anywhere=True),
         Role(name="ps", pods=9, serves="worker"),
-        Role(name="leader", beside=Tie("worker")),
+        Role(name="leader", tie=Tie("worker")),
         Role(name="worker", gpus=1),
     )
 
@@ -38,10 +38,10 @@ def test_roles_choose_by_their_gpus_and_after_what_they_are_tied_to() -> None:
         ((), "1 to 64 roles"),
         ((Role(name="a"), Role(name="a")), "given twice"),
         ((Role(name="a", pods=0),), "one pod or more"),
-        ((Role(name="a", beside=Tie("b")),), "no other role"),
+        ((Role(name="a", tie=Tie("b")),), "no other role"),
         ((Role(name="a", serves="a"),), "no other role"),
-        ((Role(name="a", beside=Tie("b")), Role(name="b", beside=Tie("a"))), "each wait"),
-        ((Role(name="a", beside=Tie("b")), Role(name="b", anywhere=True)), "goes anywhere"),
+        ((Role(name="a", tie=Tie("b")), Role(name="b", tie=Tie("a"))), "each wait"),
+        ((Role(name="a", tie=Tie("b")), Role(name="b", anywhere=True)), "goes anywhere"),
         ((Role(name="a", pods=4, slices=(Slice(3, "node"),)),), "no whole number of slices"),
         ((Role(name="a", pods=4, slices=(Slice(4, "rack"), Slice(3, "node"))),), "no whole number"),
         ((Role(name="a", pods=4, slices=(Slice(4, "node"), Slice(2, "rack"))),), "coarser level first"),

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.plan import (
     GangDemand,
-    GangInfeasible,
-    GangPlacement,
+    Infeasible,
     NodePreference,
     Objective,
+    Placement,
     Role,
     Slice,
     Spread,
@@ -71,7 +71,7 @@ def gangs(draw: st.DrawFn, tiers: tuple[str, ...]) -> GangDemand:
             st.sampled_from(["", "", "tie", "slice", "slices", "apart", "spread", "prefer", "anywhere"])
         ):
             case "tie" if roles and not roles[0].anywhere:
-                role = replace(role, beside=Tie(roles[0].name, draw(levels)))
+                role = replace(role, tie=Tie(roles[0].name, draw(levels)))
             case "slice" if pods in (2, 4):
                 role = replace(role, slices=(Slice(draw(st.sampled_from([2, pods])), draw(levels)),))
             case "slices" if pods == 4 and tiers:
@@ -113,7 +113,7 @@ def test_all_roles_have_a_place_whenever_there_is_one(case: tuple[Snapshot, Gang
     roles = in_order(gang, fleet)
     level = oracle.level(roles)
     answer = plan_gang_on(gang, fleet)
-    if isinstance(answer, GangInfeasible):
+    if isinstance(answer, Infeasible):
         event("infeasible")
         assert level is None
         assert answer.proven
@@ -147,7 +147,7 @@ def test_each_role_in_turn_has_the_best_nodes(case: tuple[Snapshot, GangDemand])
     fleet = fleet_of(snapshot)
     oracle = Oracle(gang, fleet)
     answer = plan_gang_on(gang, fleet)
-    if isinstance(answer, GangInfeasible):
+    if isinstance(answer, Infeasible):
         return
     roles = in_order(gang, fleet)
     level = oracle.level(roles)
@@ -158,7 +158,7 @@ def test_each_role_in_turn_has_the_best_nodes(case: tuple[Snapshot, GangDemand])
     for number, role in enumerate(roles):
         earlier = {other.name: placed[other.name] for other in roles[:number]}
         taken = gpus_of(answer, list(earlier), fleet)
-        # Whoever chooses first decides between the domains; all others keep to the one of the gang.
+        # Anyone who chooses first decides between the domains; all others keep to the one of the gang.
         ways = [
             counts
             for span in (spans if number == 0 else [span for span in spans if positions <= set(span)])
@@ -171,13 +171,13 @@ def test_each_role_in_turn_has_the_best_nodes(case: tuple[Snapshot, GangDemand])
 
 
 def test_a_first_role_that_takes_the_room_of_the_next_makes_way() -> None:
-    """The workers' two widest nodes have the only cpu for the leader beside them: they leave it some."""
+    """The workers' two widest nodes have the only cpu for the leader next to them: they leave it some."""
     snapshot = cluster([node("a", cpu=4000), node("b", cpu=4000), node("c", cpu=4000)])
     workers = Role(name="worker", pods=8, gpus=1, requests={"cpu": 1000})
-    leader = Role(name="leader", requests={"cpu": 1000}, beside=Tie("worker"))
+    leader = Role(name="leader", requests={"cpu": 1000}, tie=Tie("worker"))
     answer = plan_gang_on(GangDemand(roles=(leader, workers)), fleet_of(snapshot))
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     assert 3 == len(answer.role("worker").shares)
     assert answer.role("leader").slots[0].node in {slot.node for slot in answer.role("worker").slots}
 
@@ -186,10 +186,10 @@ def test_room_is_kept_on_fleets_too_large_for_every_choice() -> None:
     """The same on a hundred nodes: found, and marked as what may not be the best."""
     snapshot = cluster([node(f"n{number}", cpu=4000) for number in range(100)])
     workers = Role(name="worker", pods=8, gpus=1, requests={"cpu": 1000})
-    leader = Role(name="leader", requests={"cpu": 1000}, beside=Tie("worker"))
+    leader = Role(name="leader", requests={"cpu": 1000}, tie=Tie("worker"))
     answer = plan_gang_on(GangDemand(roles=(leader, workers)), fleet_of(snapshot))
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     assert answer.role("leader").slots[0].node in {slot.node for slot in answer.role("worker").slots}
     assert not any(step.proven for step in answer.role("worker").why)
 
@@ -223,7 +223,7 @@ def gangs_for_large(draw: st.DrawFn) -> GangDemand:
     )
     others = (
         Role(name="ps", pods=draw(st.sampled_from([1, 5])), requests={"cpu": 1000}, serves="worker"),
-        Role(name="leader", requests={"cpu": 500}, beside=Tie("worker")),
+        Role(name="leader", requests={"cpu": 500}, tie=Tie("worker")),
         Role(
             name="reader",
             pods=draw(st.integers(1, 9)),
@@ -249,10 +249,10 @@ def test_groups_of_equal_nodes_change_no_answer(snapshot: Snapshot, gang: GangDe
     by_node = replace(gang, roles=tuple(replace(role, node_selector={LABEL: "a"}) for role in gang.roles))
     expected, found = plan_gang_on(by_node, fleet), plan_gang_on(gang, fleet)
     event(type(found).__name__)
-    if isinstance(expected, GangPlacement):
+    if isinstance(expected, Placement):
         assert expected == found
     else:
-        assert isinstance(found, GangInfeasible)
+        assert isinstance(found, Infeasible)
 
 
 def test_a_rack_that_the_workers_like_best_is_left_where_the_others_have_no_place() -> None:
@@ -264,6 +264,6 @@ def test_a_rack_that_the_workers_like_best_is_left_where_the_others_have_no_plac
     helpers = Role(name="helper", pods=40, requests={"cpu": 1000})
     alone = plan_gang_on(GangDemand(roles=(workers,)), fleet)
     both = plan_gang_on(GangDemand(roles=(workers, helpers)), fleet)
-    assert isinstance(alone, GangPlacement)
-    assert isinstance(both, GangPlacement)
+    assert isinstance(alone, Placement)
+    assert isinstance(both, Placement)
     assert ["a", "b"] == [alone.domain, both.domain]

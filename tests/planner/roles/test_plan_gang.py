@@ -9,8 +9,6 @@ from arena_topo.model.cluster import Holder, Snapshot
 from arena_topo.model.plan import (
     Demand,
     GangDemand,
-    GangInfeasible,
-    GangPlacement,
     Infeasible,
     Objective,
     Placement,
@@ -43,13 +41,23 @@ def test_a_gang_of_one_role_is_planned_as_ever(snapshot: Snapshot, demand: Deman
     known = plan_shape(demand, fleet)
     found = plan_gang_on(GangDemand(roles=(role,), objective=demand.objective), fleet)
     if isinstance(known, Placement):
-        assert isinstance(found, GangPlacement)
+        assert isinstance(found, Placement)
         assert known.slots == found.roles[0].slots
         assert known.shares == found.roles[0].shares
         assert known.why == found.roles[0].why
     else:
-        assert isinstance(found, GangInfeasible)
+        assert isinstance(found, Infeasible)
         assert known == found.roles[0].answer
+
+
+@given(snapshots(), demands())
+def test_an_answer_says_whether_roles_are_told_apart(snapshot: Snapshot, demand: Demand) -> None:
+    """Those of a gang of roles are, even if it has one; workers that are all alike have no role."""
+    fleet = fleet_of(snapshot)
+    role = Role(name="worker", pods=demand.workers, gpus=demand.gpus, requests=demand.requests)
+    gang = GangDemand(roles=(role,), objective=demand.objective)
+
+    assert [False, True] == [plan_shape(demand, fleet).by_role, plan_gang_on(gang, fleet).by_role]
 
 
 @settings(max_examples=examples(200))
@@ -62,9 +70,9 @@ def test_two_alike_roles_get_the_nodes_of_one(snapshot: Snapshot, demand: Demand
     whole = Demand(demand.workers + 1, demand.gpus, requests=demand.requests)
     known, found = plan_shape(whole, fleet), plan_gang_on(GangDemand(roles=(master, worker)), fleet)
     if isinstance(known, Infeasible):
-        assert isinstance(found, GangInfeasible)
+        assert isinstance(found, Infeasible)
         return
-    assert isinstance(found, GangPlacement)
+    assert isinstance(found, Placement)
     slots = [*found.role("master").slots, *found.role("worker").slots]
     assert [(slot.node, slot.gpus) for slot in known.slots] == [(slot.node, slot.gpus) for slot in slots]
     assert known.level == found.level
@@ -73,7 +81,7 @@ def test_two_alike_roles_get_the_nodes_of_one(snapshot: Snapshot, demand: Demand
 def test_the_order_of_nodes_makes_no_difference() -> None:
     """As with a gang of one role."""
     snapshot = two_racks(0, 4, 0, 0)
-    gang = GangDemand(roles=(WORKERS, Role(name="leader", gpus=1, beside=Tie("worker"))))
+    gang = GangDemand(roles=(WORKERS, Role(name="leader", gpus=1, tie=Tie("worker"))))
     other = Snapshot(tuple(reversed(snapshot.nodes)), snapshot.fabric)
     assert plan_gang(gang, snapshot) == plan_gang(gang, other)
 
@@ -83,7 +91,7 @@ def test_no_role_has_a_place_where_one_has_none() -> None:
     roles = (WORKERS, Role(name="evaluator", gpus=9))
     answer = plan_gang(GangDemand(roles=roles), two_racks(0, 0))
 
-    assert isinstance(answer, GangInfeasible)
+    assert isinstance(answer, Infeasible)
     assert "evaluator: 1 pod of 9 GPUs does not fit on any node" == answer.summary
     assert ["worker", "evaluator"] == [role.role for role in answer.roles]
     assert answer.roles[0].answer is None
@@ -95,7 +103,7 @@ def test_roles_that_fit_one_by_one_only_are_told_so() -> None:
     roles = (WORKERS, Role(name="evaluator", gpus=1))
     answer = plan_gang(GangDemand(roles=roles), two_racks(0, 0))
 
-    assert isinstance(answer, GangInfeasible)
+    assert isinstance(answer, Infeasible)
     assert (
         "each role fits by itself, but worker (4 pods) and evaluator (1 pod) do not fit together"
         == answer.summary
@@ -103,7 +111,7 @@ def test_roles_that_fit_one_by_one_only_are_told_so() -> None:
     assert [None, None] == [role.answer for role in answer.roles]
     assert answer.proven
     assert (
-        "3 pods of worker fit beside the other roles",
+        "3 pods of worker fit next to the other roles",
         "without worker all other roles fit",
         "without evaluator all other roles fit",
     ) == answer.remedies
@@ -117,14 +125,14 @@ def test_a_required_level_binds_all_roles_that_exchange_data() -> None:
     launcher = Role(name="evaluator", gpus=1, anywhere=True)
     beside = plan_gang(GangDemand(roles=(WORKERS, launcher), required_level="rack"), two_racks(0, 0, 4, 4))
 
-    assert isinstance(answer, GangInfeasible)
+    assert isinstance(answer, Infeasible)
     assert (
         "without --require-topology=rack all roles fit in the cluster",
-        "3 pods of worker fit beside the other roles",
+        "3 pods of worker fit next to the other roles",
         "without worker all other roles fit",
         "without evaluator all other roles fit",
     ) == answer.remedies
-    assert isinstance(beside, GangPlacement)
+    assert isinstance(beside, Placement)
     assert "rack" == beside.level
     assert ("r1",) == beside.role("evaluator").shares[0].domain
 
@@ -134,7 +142,7 @@ def test_a_restricted_gang_takes_no_wider_level_than_on_the_idle_cluster() -> No
     gang = GangDemand(roles=(WORKERS, Role(name="leader")), policy=TopologyPolicy.RESTRICTED)
     answer = plan_gang(gang, two_racks(4, 0, 4, 0))
 
-    assert isinstance(answer, GangInfeasible)
+    assert isinstance(answer, Infeasible)
     assert "would need the whole cluster now; one idle rack would hold them" in answer.summary
 
 
@@ -146,7 +154,7 @@ def test_slices_keep_to_two_levels_at_once() -> None:
     )
     answer = plan_gang(GangDemand(roles=roles), two_racks(1, 1, 5, 1))
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     slots = answer.role("worker").slots
     rack = {f"n{number}": number // 2 for number in range(4)}
     assert [1, 1, 1] == [len({rack[slot.node] for slot in slots[at : at + 4]}) for at in range(0, 12, 4)]
@@ -159,7 +167,7 @@ def test_pods_without_gpus_leave_the_machines_alone() -> None:
     roles = (Role(name="worker", gpus=4), Role(name="evaluator", requests={"cpu": 1000}, anywhere=True))
     answer = plan_gang(GangDemand(roles=roles), snapshot)
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     assert "b" == answer.role("evaluator").slots[0].node
 
 
@@ -178,9 +186,9 @@ def test_the_smallest_job_whose_end_is_enough_is_named() -> None:
         for pods in (1, 3)
     )
 
-    assert isinstance(answer, GangInfeasible)
+    assert isinstance(answer, Infeasible)
     assert "it fits when job ml/small ends" in answer.remedies
-    assert isinstance(never, GangInfeasible)
+    assert isinstance(never, Infeasible)
     assert not any(remedy.endswith("ends") for remedy in never.remedies)
 
 
@@ -204,7 +212,7 @@ def test_each_role_is_chosen_by_the_objective_and_told_the_other(
     roles = (Role(name="worker", gpus=4), Role(name="leader", requests={"cpu": 1000}))
     answer = plan_gang(GangDemand(roles=roles, objective=objective), half_used())
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     worker = answer.role("worker")
     assert where == worker.slots[0].node
     assert other == next(step.runner_up for step in worker.why if step.criterion == "objective")
@@ -218,7 +226,7 @@ def test_one_node_more_is_told_where_it_is_faster() -> None:
     roles = (Role(name="worker", pods=2, gpus=1), Role(name="leader", requests={"cpu": 1000}))
     answer = plan_gang(GangDemand(roles=roles), cluster(nodes))
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     step = answer.role("worker").why[0]
     assert ("nodes", "1 node") == (step.criterion, step.chosen)
     assert "on a and 1 other" in step.runner_up

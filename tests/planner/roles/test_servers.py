@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.plan import GangDemand, GangPlacement, Role, Spread, StepTraffic
+from arena_topo.model.plan import GangDemand, Placement, Role, Spread, StepTraffic
 from arena_topo.planner.fleet import Fleet
 from arena_topo.planner.roles.answer import plan_gang_on
 from tests.examples import examples
@@ -19,14 +19,14 @@ WORKERS = Role(name="worker", pods=8, gpus=4, requests={"cpu": 1000})
 EFFICIENCY = 0.92
 
 
-def placed(roles: Sequence[Role], fleet: Fleet) -> GangPlacement:
+def placed(roles: Sequence[Role], fleet: Fleet) -> Placement:
     """Return the placement of a gang of *roles*, which fits."""
     answer = plan_gang_on(GangDemand(roles=tuple(roles)), fleet)
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     return answer
 
 
-def traffic_of(answer: GangPlacement) -> StepTraffic:
+def traffic_of(answer: Placement) -> StepTraffic:
     """Return what *answer* says of its parameter servers."""
     assert answer.traffic is not None
     return answer.traffic
@@ -70,7 +70,7 @@ def ways(pods: int, places: Sequence[int]) -> Iterator[tuple[int, ...]]:
 def merit(
     counts: Sequence[int], workers: Mapping[int, int], snapshot: Snapshot, fleet: Fleet
 ) -> tuple[float, int, int, int]:
-    """Return what the rule compares servers by: slowest NIC, distance, servers beside GPUs, nodes."""
+    """Return what the rule compares servers by: slowest NIC, distance, servers next to GPUs, nodes."""
     pods = sum(counts)
     known = [nic.rate for one in snapshot.nodes for nic in one.nics if nic.rate]
     slowest = 0.0
@@ -119,7 +119,7 @@ def test_no_other_nodes_are_better_for_the_servers(
     fleet = fleet_of(snapshot)
     roles = (Role(name="worker", pods=workers, gpus=gpus, requests={"cpu": 1000}), servers(pods))
     answer = plan_gang_on(GangDemand(roles=roles), fleet)
-    if not isinstance(answer, GangPlacement):
+    if not isinstance(answer, Placement):
         return
     of_workers = counts_of(answer, "worker", fleet)
     places = [
@@ -168,7 +168,7 @@ def test_servers_keep_to_a_level_that_is_required() -> None:
     gang = GangDemand(roles=(WORKERS, servers(4), launcher), required_level="rack")
     answer = plan_gang_on(gang, fleet)
 
-    assert isinstance(answer, GangPlacement)
+    assert isinstance(answer, Placement)
     assert {"gpus"} == {share.domain[0] for share in answer.role("ps").shares}
     assert "cpus" == answer.role("launcher").shares[0].domain[0]
 

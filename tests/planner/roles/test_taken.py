@@ -6,7 +6,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import GpuNode
-from arena_topo.model.plan import GangDemand, GangInfeasible, GangPlacement, GangVerdict, Role
+from arena_topo.model.plan import GangDemand, Infeasible, Placement, Role, Verdict
 from arena_topo.planner.roles.answer import plan_gang_on
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, V100, cluster, fleet_of, numa_node
@@ -18,7 +18,7 @@ def role(name: str, pods: int, gpus: int, cpus: int = 0) -> Role:
     return Role(name=name, pods=pods, gpus=gpus, requests=cores, containers=({NVIDIA: gpus, **cores},))
 
 
-def planned(*roles: Role, node: GpuNode) -> GangVerdict:
+def planned(*roles: Role, node: GpuNode) -> Verdict:
     """Return the plan of a gang of *roles* on one node."""
     return plan_gang_on(GangDemand(roles=roles), fleet_of(cluster([node])))
 
@@ -27,8 +27,8 @@ def test_pods_of_a_later_role_get_what_their_kubelet_can_give_them() -> None:
     """Three and three of four GPUs on each side are taken: the last two are not on one NUMA node."""
     workers, readers = role("worker", 2, 3), role("reader", 1, 2)
 
-    assert isinstance(planned(workers, role("reader", 2, 1), node=numa_node("n")), GangPlacement)
-    assert isinstance(planned(workers, readers, node=numa_node("n")), GangInfeasible)
+    assert isinstance(planned(workers, role("reader", 2, 1), node=numa_node("n")), Placement)
+    assert isinstance(planned(workers, readers, node=numa_node("n")), Infeasible)
 
 
 def test_cores_that_earlier_pods_take_are_on_the_numa_node_of_their_gpus() -> None:
@@ -36,8 +36,8 @@ def test_cores_that_earlier_pods_take_are_on_the_numa_node_of_their_gpus() -> No
     node = numa_node("n", (4, 5), cpus=(48, 20))
     workers = role("worker", 1, 4, 40)
 
-    assert isinstance(planned(workers, role("reader", 2, 1, 10), node=node), GangPlacement)
-    assert isinstance(planned(workers, role("reader", 2, 1, 11), node=node), GangInfeasible)
+    assert isinstance(planned(workers, role("reader", 2, 1, 10), node=node), Placement)
+    assert isinstance(planned(workers, role("reader", 2, 1, 11), node=node), Infeasible)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -52,7 +52,7 @@ def test_every_pod_has_its_gpus_and_cores_on_one_numa_node(data: st.DataObject, 
     ]
     answer = planned(*roles, node=node)
     event(type(answer).__name__)
-    if isinstance(answer, GangInfeasible):
+    if isinstance(answer, Infeasible):
         return
     cores, taken = Counter[int](), set(used)
     for own, placed in zip(roles, answer.roles, strict=True):

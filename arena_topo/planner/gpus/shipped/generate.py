@@ -11,7 +11,7 @@ from arena_topo.planner.gpus.packing import compute, file_name, table_name
 _CUBE_MESH = "03 03 04 04 12 12 15 15 23 23 47 47 56 56 67 67 01 02 13 26 37 45 46 57"
 """The pairs that NVLinks join in the hybrid cube mesh of V100, named once per link."""
 
-Counts = list[list[int]]
+_Counts = list[list[int]]
 
 
 def shipped_tables() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -21,13 +21,13 @@ def shipped_tables() -> Iterator[tuple[str, dict[str, Any]]]:
         yield file_name(table_name(form)), compute(form.rows)
 
 
-def main() -> None:
-    """Write the files beside this one."""
+def _main() -> None:
+    """Write the files next to this one."""
     for name, table in shipped_tables():
         (Path(__file__).parent / name).write_text(json.dumps(table, separators=(",", ":")) + "\n")
 
 
-def _common_machines() -> Iterator[Counts]:
+def _common_machines() -> Iterator[_Counts]:
     volta = _joined(8, _CUBE_MESH)
     yield volta
     yield [[min(count, 1) for count in row] for row in volta]  # eight P100
@@ -37,7 +37,7 @@ def _common_machines() -> Iterator[Counts]:
         yield [[count if a != b else 0 for b in range(4)] for a in range(4)]
 
 
-def _joined(size: int, pairs: str) -> Counts:
+def _joined(size: int, pairs: str) -> _Counts:
     counts = [[0] * size for _ in range(size)]
     for a, b in (map(int, pair) for pair in pairs.split()):
         counts[a][b] += 1
@@ -46,4 +46,4 @@ def _joined(size: int, pairs: str) -> Counts:
 
 
 if __name__ == "__main__":
-    main()
+    _main()
