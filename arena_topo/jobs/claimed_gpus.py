@@ -48,7 +48,7 @@ def _claims(session: Session) -> list[Object]:
 
 
 def _gpus_by_claim(claims: Sequence[RawObject]) -> Mapping[str, int]:
-    # A claim that cannot be read is left out: whoever wrote it gets no GPU counted, and nobody else is disturbed.
+    # A claim that cannot be read is left out: anyone who wrote it gets no GPU counted, and nobody else is disturbed.
     return dict(read_each(claims, lambda claim: [_gpus_of(claim)], []))
 
 

@@ -113,7 +113,7 @@ def _init_word(pod: Object, status: Object) -> str:
         # It is done, and the next one is up.
         if terminated and terminated.get("exitCode") == 0:
             continue
-        # A sidecar never ends; once it has started, the next init container runs beside it.
+        # A sidecar never ends; once it has started, the next init container runs next to it.
         if container.get("name") in sidecars and container.get("started"):
             continue
         if terminated:

@@ -125,7 +125,7 @@ def pinned_immediately(job: Object, record: PlanRecord) -> Pins:
 
 
 def pins_of(job: Object, record: PlanRecord) -> Pins:
-    """Return what the plan *record* has put onto *job* and its templates, for whoever takes it away again.
+    """Return what the plan *record* has put onto *job* and its templates, for anyone who takes it away again.
 
     Which GPUs it named need not be known for that.
     """

@@ -35,7 +35,7 @@ class Meanwhile(Generic[Value]):
         self._read = read
         self._value: Value | None = None
         self._error: Exception | None = None
-        # A daemon: whoever has failed meanwhile, or was interrupted, does not wait for the other answer.
+        # A daemon: anyone who has failed meanwhile, or was interrupted, does not wait for the other answer.
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -59,7 +59,7 @@ class Meanwhile(Generic[Value]):
 # ``kubectl get pods`` prints of each: 3,000 pods are 29 MB, and their lines 0.8 MB. The rules for a job's status then see
 # a worker that says as much as the line says.
 
-JobKey = tuple[str, str]
+_JobKey = tuple[str, str]
 """A job's namespace and name."""
 
 _LARGE = 2**19
@@ -103,7 +103,7 @@ def list_jobs(
             try:
                 found += _jobs_of_kind(session, kind, namespace, selector, whole=whole)
             except Forbidden:
-                # Every cluster has batch Jobs, and whoever may not list them is no worse off than without these.
+                # Every cluster has batch Jobs, and users who cannot list them are no worse off than without them.
                 if session.kinds or not kind.listed:
                     raise
         # Batch Jobs are served everywhere: they alone are no reason to take a cluster for one that has training jobs.
@@ -187,13 +187,13 @@ def newest_first(views: Iterable[JobView]) -> list[JobView]:
     )
 
 
-def _key(item: Object) -> JobKey:
+def _key(item: Object) -> _JobKey:
     return item["metadata"]["namespace"], item["metadata"]["name"]
 
 
-def _by_job(kind: Kind, pods: Sequence[Object]) -> dict[JobKey, list[Object]]:
+def _by_job(kind: Kind, pods: Sequence[Object]) -> dict[_JobKey, list[Object]]:
     label = kind.job_label
-    jobs: dict[JobKey, list[Object]] = defaultdict(list)
+    jobs: dict[_JobKey, list[Object]] = defaultdict(list)
     for pod in pods:
         # Pods are chosen by the label, which a server may garble.
         if job := (pod["metadata"].get("labels") or {}).get(label):
@@ -201,7 +201,7 @@ def _by_job(kind: Kind, pods: Sequence[Object]) -> dict[JobKey, list[Object]]:
     return jobs
 
 
-def _whole_pods(session: Session, kind: Kind, namespace: str) -> dict[JobKey, list[Object]]:
+def _whole_pods(session: Session, kind: Kind, namespace: str) -> dict[_JobKey, list[Object]]:
     return _by_job(kind, session.list(PODS.path(namespace), labelSelector=kind.selector))
 
 
@@ -219,14 +219,14 @@ def _rough_pods(
     session: Session,
     version: ApiVersion,
     namespace: str,
-    jobs: Mapping[JobKey, Object],
+    jobs: Mapping[_JobKey, Object],
     launchers: Meanwhile[list[Object]],
-) -> dict[JobKey, list[Object]]:
+) -> dict[_JobKey, list[Object]]:
     """Return the *launchers* of *jobs*, and of their workers what their lines say."""
     rows = session.rows(
         PODS.path(namespace),
         ("Name", "Status", "Node"),
-        # A line does not say its namespace, and the metadata beside it is twenty times its size.
+        # A line does not say its namespace, and the metadata next to it is twenty times its size.
         metadata=not namespace,
         labelSelector=launchers_selector(version, workers=True),
     )
@@ -285,7 +285,7 @@ def _waits(word: str) -> bool:
     )
 
 
-def _launcher_jobs(session: Session, namespace: str) -> dict[JobKey, Object]:
+def _launcher_jobs(session: Session, namespace: str) -> dict[_JobKey, Object]:
     """Return the batch Jobs of launchers of v1alpha1, which alone say when such a job ended."""
     selector = ApiVersion.V1ALPHA1.selector
     return {_key(job): job for job in session.list(JOBS.path(namespace), labelSelector=selector)}

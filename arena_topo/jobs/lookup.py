@@ -245,7 +245,7 @@ def record_name(job: str) -> str:
     return f"{job}-{_KIND}"
 
 
-def arena_record(job: Object) -> Object:
+def _arena_record(job: Object) -> Object:
     """Return the record of *job*, an MPIJob as the server has it, which is deleted with the job."""
     meta = job["metadata"]
     # The job alone: whatever else belongs to it is deleted with it.
@@ -275,7 +275,7 @@ def write_arena_record(session: Session, job: Object) -> str:
 
     Raises what the server says, except that the user may not do it: a job is worth more than its record.
     """
-    record = arena_record(job)
+    record = _arena_record(job)
     name, namespace = record["metadata"]["name"], record["metadata"]["namespace"]
     try:
         try:

@@ -6,7 +6,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.parallelism import Parallelism, read_parallelism
 from arena_topo.model.plan import Objective, TopologyPolicy
 from arena_topo.model.plan_record import Pin
@@ -16,10 +15,10 @@ from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, rea
 if TYPE_CHECKING:
     from arena_topo.model.job_view import Goal
 
-Word = TypeVar("Word", bound=Enum)
+_Word = TypeVar("_Word", bound=Enum)
 
-MOST_MEASURED = 16 * 1024
-"""Characters of the measured bandwidths that are kept with a plan; a job's annotations have 256 KiB together."""
+_MOST_MEASURED = 16 * 1024
+"""Characters of the measured bandwidths kept with a plan; a job's annotations have 256 KiB together."""
 
 GROW = "grow"
 """The option that ends where somebody gives the job a size."""
@@ -29,9 +28,10 @@ GROW = "grow"
 class PlanOptions:
     """What the user asks of a placement; levels are a tier's name or label key, empty for none.
 
-    ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each other's GPUs.
-    ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the cluster shows. ``parallel`` lays
-    out a model over the ranks. ``grow``: the controller gives an elastic job more workers when there is room.
+    ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each
+    other's GPUs. ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the
+    cluster shows. ``parallel`` lays out a model over the ranks. ``grow``: the controller gives an elastic job
+    more workers when there is room.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
@@ -50,7 +50,7 @@ class PlanOptions:
         """The options that are kept with the job's plan, for ``options_from_annotation``.
 
         ``coalesce`` is not: a submitted job has its final shape. Neither are measured bandwidths of more than
-        ``MOST_MEASURED`` characters: whoever resumes the job then plans by the predicted ones.
+        ``_MOST_MEASURED`` characters: anyone who resumes the job then plans by the predicted ones.
         """
         overrides = self.model.overrides
         measured = written(overrides) if overrides else ""
@@ -62,8 +62,9 @@ class PlanOptions:
             "parallel": str(self.parallel) if self.parallel else "",
             "share": "true" if self.share_gpus else "",
             GROW: "true" if self.grow else "",
-            "measured": measured if len(measured) <= MOST_MEASURED else "",
-            # The default is left out, so that a resumed job follows the default of the program that resumes it.
+            "measured": measured if len(measured) <= _MOST_MEASURED else "",
+            # The default is left out, so that a resumed job follows the default of the program that resumes
+            # it.
             "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}
@@ -92,8 +93,8 @@ def grows(annotation: Mapping[str, str]) -> bool:
     return annotation.get(GROW) == "true"
 
 
-def _word(kind: type[Word], annotation: Mapping[str, str], key: str, default: Word) -> Word:
-    # Whoever may edit the job may edit its annotations, and a later release may know more words.
+def _word(kind: type[_Word], annotation: Mapping[str, str], key: str, default: _Word) -> _Word:
+    # Anyone who may edit the job may edit its annotations, and a later release may know more words.
     try:
         return kind(annotation.get(key, default.value))
     except ValueError as error:
@@ -114,21 +115,13 @@ def _parallel(text: str) -> Parallelism | None:
 def _model(nccl: str, measured: str) -> BandwidthModel:
     major, _, minor = nccl.partition(".")
     version = (int(major), int(minor)) if minor.isdecimal() else DEFAULT_MODEL.nccl
-    # Whoever may edit the job may edit its annotations.
-    if len(measured) > MOST_MEASURED:
+    # Anyone who may edit the job may edit its annotations.
+    if len(measured) > _MOST_MEASURED:
         raise DocumentError("the plan's measured bandwidths are too long", hint="submit the job again")
     return BandwidthModel(version, read_measured(measured, "the job's plan: measured") if measured else ())
 
 
 # What the user asks of a submit, besides the job itself.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitOptions:
-    """How a job is submitted; ``version`` None means the one that the cluster serves."""
-
-    version: ApiVersion | None = None
-    template: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,10 +138,11 @@ class GangRequest:
 class PlaceOptions:
     """What the user asks of gang and placement.
 
-    ``requested``: a flag of the placement was typed, so that the job is planned even without ``--gputopology``.
-    ``timeout`` is how long a job may wait for a place, in seconds: None for not at all, 0 for as long as it takes.
-    ``goal`` is what the user waits for in the end, None where submit returns at once. ``expects_nodes``: the cluster
-    grows, so that a job may be created that its nodes of today could never hold.
+    ``requested``: a flag of the placement was typed, so that the job is planned even without
+    ``--gputopology``. ``timeout`` is how long a job may wait for a place, in seconds: None for not at all, 0
+    for as long as it takes. ``goal`` is what the user waits for in the end, None where submit returns at
+    once. ``expects_nodes``: the cluster grows, so that a job may be created that its nodes of today could
+    never hold.
     """
 
     plan: PlanOptions = field(default_factory=PlanOptions)

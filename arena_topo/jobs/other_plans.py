@@ -47,13 +47,13 @@ _BY_WORD = {kind.kind.lower(): kind for kind in KINDS}
 """A kind for each word; the pods of all versions of a kind are named alike."""
 
 _STALE = timedelta(seconds=15)
-"""Age at which a proposal's submitter is taken for dead. A live one confirms, or writes anew, within a few seconds."""
+"""Age at which a proposal's submitter is taken for dead. A live one confirms, or writes again, within a few seconds."""
 
-EXPIRED = timedelta(seconds=180)
+_EXPIRED = timedelta(seconds=180)
 """Age at which a proposal reserves nothing. A submitter confirms none that is older than ``LATEST_CONFIRMATION``."""
 
 LATEST_CONFIRMATION = timedelta(seconds=30)
-"""Age at which a submitter proposes anew instead of confirming. With the fifty seconds in which a request is retried, and
+"""Age at which a submitter proposes again instead of confirming. With the fifty seconds in which a request is retried, and
 the minute after which an API server gives a request up, no confirmation takes effect once others ignore the proposal."""
 
 _AHEAD = timedelta(seconds=10)
@@ -66,10 +66,10 @@ _WRITES_PLAN = f"f:{PLAN}"
 def bound_workers(session: Session) -> Bound:
     """Return the workers of planned jobs that have a node now."""
     path, here = PODS.path(), PODS.path(session.namespace)
-    return bound_among(_listed(session, path, here, POD))
+    return _bound_among(_listed(session, path, here, POD))
 
 
-def bound_among(pods: Iterable[Object]) -> Bound:
+def _bound_among(pods: Iterable[Object]) -> Bound:
     """Return the workers among *pods*, those of planned jobs, that have a node."""
     bound: dict[tuple[str, str, str], set[Member]] = {}
     for pod in pods:
@@ -119,7 +119,7 @@ def _plans_of_jobs(
     # Hardly any plan reserves anything: the workers of most jobs have their nodes.
     if not any(plan.reserved for plan in found):
         return found
-    return list(within_quotas(found, read_quotas(session), _gpus_in_use(snapshot)))
+    return list(within_quotas(found, _read_quotas(session), _gpus_in_use(snapshot)))
 
 
 def read_jobs(session: Session, kind: Kind, *, planned: bool) -> list[Object]:
@@ -129,7 +129,7 @@ def read_jobs(session: Session, kind: Kind, *, planned: bool) -> list[Object]:
     try:
         jobs = _listed(session, path, here, TRAINING_JOB, planned=planned)
     except Forbidden:
-        # Every cluster has batch Jobs: who may not list any plans as if none of them were planned.
+        # Every cluster has batch Jobs: users who cannot list any plans as if none of them were planned.
         if not kind.listed:
             raise
         return []
@@ -153,7 +153,7 @@ def less_reserved(
 def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster as it is now, less what is reserved for jobs whose workers do not run yet.
 
-    Users who may not see it get what the controller has published of it.
+    Users who cannot see it get what the controller has published of it.
     """
     kinds = served_kinds(session, KINDS)
     try:
@@ -260,7 +260,7 @@ def reserving_plan(
 def aged(plan: OtherPlan, now: datetime) -> OtherPlan | None:
     """Return *plan* as it counts at the server's instant *now*, None once it has expired."""
     age = _age(plan.since, now)
-    if plan.record.stage is Stage.PROPOSED and age > EXPIRED:
+    if plan.record.stage is Stage.PROPOSED and age > _EXPIRED:
         # A growth that nobody finished leaves the job the places that it had.
         return replace(plan, record=plan.if_given_up, if_given_up=None) if plan.if_given_up else None
     return replace(plan, stale=age > _STALE)
@@ -289,7 +289,7 @@ def _reserving(kind: Kind, job: Object) -> PlanRecord | None:
         return None
     if not planned_replicas(kind, job):
         raise ValueError("it has a plan and no workers")
-    # Submit releases a job in the write that confirms its plan: one that is suspended all the same asks for nothing.
+    # Submit releases a job in the write that confirms its plan: one that is suspended anyway asks for nothing.
     if record.stage is Stage.CONFIRMED and is_suspended(kind, job):
         raise ValueError("its plan is confirmed, and the job is suspended")
     return record
@@ -333,7 +333,7 @@ def _annotations_of(entry: Object) -> Object:
     return fields
 
 
-def read_quotas(session: Session) -> Quotas:
+def _read_quotas(session: Session) -> Quotas:
     """Return what the ResourceQuotas of all namespaces admit; none where the user may not list them."""
     try:
         return quotas_of(session.list(RESOURCE_QUOTAS.path()))
@@ -415,7 +415,7 @@ def _listed(
     def listed(path: str) -> list[Object]:
         return session.list(path, labelSelector=_SELECTOR) if planned else session.list(path)
 
-    # A user of one namespace may plan all the same: what others have reserved elsewhere is then unknown.
+    # A user of one namespace may plan anyway: what others have reserved elsewhere is then unknown.
     try:
         found = listed(everywhere)
     except Forbidden:

@@ -70,7 +70,7 @@ def _prediction(
     """Return what the ranks of *job* will probably see, None where that cannot be known."""
     if not all(place.node in nodes for place in places):
         return None
-    # Whoever may edit a job may write anything into it, and must not hide the others.
+    # Anyone who may edit a job may write anything into it, and must not hide the others.
     try:
         options = _options(job)
         question = question_of(job.manifest, snapshot, options)
@@ -122,7 +122,7 @@ def _shares(
 
 def _mask(node: GpuNode, sets: Sequence[tuple[int, ...] | None], gpus: int) -> int | None:
     """Return the positions of the GPUs in *sets*, each of *gpus* GPUs, None where they are not known."""
-    # Whoever has all GPUs of a node has these.
+    # Anyone who has all GPUs of a node has these.
     if len(sets) * gpus == len(node.gpus):
         return (1 << len(node.gpus)) - 1
     place_of = {gpu.index: 1 << place for place, gpu in enumerate(node.gpus)}
@@ -144,7 +144,7 @@ _SHARE = 10
 class ClusterWatch:
     """The cluster of *session*, and its jobs: those of all namespaces, or of the session's own where others are forbidden.
 
-    It survives whatever its methods raise: the next ``look`` begins anew.
+    It survives whatever its methods raise: the next ``look`` begins again.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class ClusterWatch:
         except Forbidden as error:
             snapshot = Snapshot()
             self._notes["nodes"] = f"no nodes: {error.message}"
-        # An equal cluster is the same one, so that nothing is drawn anew.
+        # An equal cluster is the same one, so that nothing is drawn again.
         if replace(snapshot, taken=self._snapshot.taken) != self._snapshot:
             self._snapshot = snapshot
         self._read_at = self._clock()

@@ -24,7 +24,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     try:
         record = decode(text)
     except UnreadablePlan as error:
-        # The job itself can be shown all the same.
+        # The job itself can be shown anyway.
         return PlanView(message=str(error))
     names = _names(job, record, pods)
     nodes = {name: slot.node for name, slot in zip(names, record.slots, strict=True)}

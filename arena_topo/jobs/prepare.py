@@ -1,7 +1,19 @@
-"""Choosing how a job is kept together and in place: the gang's back-end, and how its plan is enforced."""
+"""A submit up to its first write: from a source of a job to the job that is ready to be created.
 
+Each step takes values and returns one, and nothing is written; ``submit.py`` has the steps that follow.
+
+    request   JobSource, PlaceOptions    -> JobRequest     (sources.py)
+    look      JobRequest                 -> TargetCluster
+    choose    JobRequest, TargetCluster  -> SubmitChoice
+    render    JobRequest, TargetCluster  -> Manifest       (manifest/render.py)
+    decorate  Manifest, SubmitChoice     -> Manifest       (gang/, manifest/gang.py)
+    prepare   JobSource, PlaceOptions    -> PreparedJob, whose ``start`` says how the job gets to run
+"""
+
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from arena_topo.cluster.capabilities import (
@@ -14,35 +26,587 @@ from arena_topo.cluster.capabilities import (
 )
 from arena_topo.cluster.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.errors import Conflict, Forbidden, NotFound, UsageError
-from arena_topo.gang.auto import check_installed, choose_backend
-from arena_topo.gang.backends import check_backend
-from arena_topo.jobs.conditions import ending
-from arena_topo.jobs.enforce import PinSupport, choose_enforcement, gated_workers
-from arena_topo.jobs.lookup import ServedJob, look_up_job, pods_of, write_arena_record
-from arena_topo.jobs.options import GangRequest, PlaceOptions, SubmitOptions
+from arena_topo.gang.auto import check_installed, choose_backend, with_cluster_facts
+from arena_topo.gang.backends import check_backend, decorate
+from arena_topo.jobs.enforce import PinSupport, choose_enforcement
+from arena_topo.jobs.lookup import look_up_job, write_arena_record
+from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
+from arena_topo.jobs.sources import JobRequest, JobSource, advice_on_command, with_runtime_facts
 from arena_topo.kinds.table import KINDS, kinds_called
 from arena_topo.kube.discovery import preferred_version, served_kinds
-from arena_topo.kube.resources import PRIORITY_CLASSES, jobs_of, path_of
-from arena_topo.kube.session import Session
-from arena_topo.manifest.render import Manifest, RenderContext
+from arena_topo.kube.resources import NODES, PRIORITY_CLASSES, jobs_of, path_of
+from arena_topo.kube.session import Session, items_of
+from arena_topo.manifest.gang import decorated, gang_of
+from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.capabilities import ClusterFacts
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.job import JobSpec
-from arena_topo.model.keys import ACK_GPU, DRA_GPU, NVIDIA_GPU
-from arena_topo.model.kind import Kind, Member, owner_reference
-from arena_topo.model.objects import Object
-from arena_topo.model.plan_record import (
-    Enforcement,
-    Pin,
-    PlanRecord,
-    Stage,
-    UnreadablePlan,
-    decode,
-    plan_text,
+from arena_topo.model.keys import (
+    ACK_GPU,
+    DRA_GPU,
+    GPU_RESOURCES,
+    NVIDIA_GPU,
+    PLACEMENT_OPTIONS,
+    PREFERRED_LEVEL,
+    REQUIRED_LEVEL,
 )
+from arena_topo.model.kind import Kind, Member, owner_reference
+from arena_topo.model.object_shapes import NODE
+from arena_topo.model.objects import Object
+from arena_topo.model.plan import Placement
+from arena_topo.model.plan_record import Enforcement, Pin
+from arena_topo.model.text.quantity import amount
+from arena_topo.model.text.shapes import fitted
+from arena_topo.model.text.words import plural
 
 if TYPE_CHECKING:
     from arena_topo.jobs.reserve import PlacedJob
+
+
+# How a prepared job gets to run: one of these, each with what only that case needs.
+
+
+@dataclass(frozen=True, slots=True)
+class NeverFits:
+    """Not at all: the nodes have fewer GPUs than it needs even when idle; ``reason`` says how many."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartsAtOnce:
+    """As soon as it exists, without a plan of ours: wherever its scheduler puts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitsInQueue:
+    """Once Kueue admits it, with the places that our planner gives it; ``api_version`` is that of Kueue.
+
+    ``timeout`` is how long the user waits for that, in seconds: None for not at all, 0 for as long as it
+    takes.
+    """
+
+    api_version: str
+    timeout: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StartsPlanned:
+    """As soon as it exists, pinned if it has a place then: its kind cannot be suspended until it has one."""
+
+    enforcement: Enforcement
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """Once the submit has reserved its place, until when it is suspended or gated.
+
+    ``gang_waits``: without a place now it is created without a plan, and the gang's own scheduler starts it
+    once it fits.
+    """
+
+    enforcement: Enforcement
+    gang_waits: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOver:
+    """Once the controller has placed it; ``sees_cluster``: the user may read nodes and pods too."""
+
+    enforcement: Enforcement
+    sees_cluster: bool
+
+
+Start = NeverFits | StartsAtOnce | WaitsInQueue | StartsPlanned | Reserved | HandedOver
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedJob:
+    """A job ready to be created: its objects, how it gets to run, and what to tell the user.
+
+    ``place`` is what the user asks of gang and placement, with what the source of the job adds. ``warnings``
+    are what may surprise, ``notes`` say what is enforced by what.
+    """
+
+    manifest: Manifest
+    place: PlaceOptions
+    start: Start
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the job gets a plan of ours."""
+        return isinstance(self.start, StartsPlanned | Reserved | HandedOver)
+
+
+def prepare(
+    session: Session, source: JobSource, place: PlaceOptions, *, may_exist: bool = False
+) -> PreparedJob:
+    """Return the job of *source* as it would be created on the cluster of *session*; nothing is created.
+
+    *may_exist*: there may be a job of its name already.
+
+    Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour
+    and for a job written for a version that it does not serve, ``DocumentError`` for a template or a manifest
+    that cannot be used, and ``NotFound`` where the files of an earlier job are gone.
+    """
+    request = source.request(session, place)
+    cluster = look(session, request, may_exist=may_exist)
+    _check_version(request, cluster)
+    choice = choose(request, cluster)
+    missing = (
+        _missing_rights(session, choice.enforcement, request.job.namespace) if choice.enforcement else ()
+    )
+    # Where a controller plans, its users need no rights but those in their own namespace.
+    if missing and not cluster.controller:
+        choice = without_plan(choice, missing, request.place)
+    manifest = _rendered(session, request, cluster)
+    no_gang = (_NO_GANG,) if request.job.gang and not choice.backend else ()
+    warnings = (*cluster.warnings, *manifest.notes, *choice.warnings, *no_gang)
+    manifest, notes = _with_gang(manifest, request, cluster, choice)
+    offer = _offer(session, request, cluster, choice)
+    return PreparedJob(
+        manifest=manifest,
+        place=request.place,
+        start=_start(request, manifest.kind, cluster, choice, offer, sees_cluster=not missing),
+        warnings=(*warnings, *(advice_on_gpus(request.job, offer) if offer else ())),
+        notes=(*notes, *advice_on_command(request.job)),
+    )
+
+
+def _check_version(request: JobRequest, cluster: "TargetCluster") -> None:
+    served = cluster.context.kind
+    if request.written and request.written.manifest.kind is not served:
+        message = f"{request.written.description}, and this cluster serves {served.version}"
+        raise UsageError(message, hint=request.written.hint)
+
+
+def _rendered(session: Session, request: JobRequest, cluster: "TargetCluster") -> Manifest:
+    """Return the objects of *request*, in the shape that fits *cluster* best. Raises ``UsageError``.
+
+    The planner reads its question from a rendered job, so a job that changes its shape is rendered once in
+    each.
+    """
+    if request.written:
+        return request.written.manifest
+    job, snapshot, plan_options = request.job, cluster.snapshot, request.place.plan
+    manifest = render(job, cluster.context, template=request.template)
+    # There is a snapshot only where --coalesce may change the shape.
+    if snapshot is not None:
+        from arena_topo.jobs.plan import demand_of, reshaped_job
+        from arena_topo.planner.plan import plan
+
+        if job.roles:
+            raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
+        verdict = plan(demand_of(manifest.job, snapshot, plan_options), snapshot, plan_options.model)
+        # Without a place now the job keeps the shape that the user gave it, and waits in it.
+        if isinstance(verdict, Placement):
+            shaped = reshaped_job(job, verdict)
+            manifest = render(shaped, cluster.context, template=request.template)
+    return with_runtime_facts(session, manifest)
+
+
+def _offer(
+    session: Session, request: JobRequest, cluster: "TargetCluster", choice: "SubmitChoice"
+) -> "GpuOffer | None":
+    """Return what the nodes offer a job of flags, None where a plan says more or nodes may not be listed."""
+    # A plan looks at the nodes itself, later; what it does not say is that some are the vendor's.
+    is_vendors = bool(cluster.facts and cluster.facts.ack) and not cluster.controller
+    if request.written or (choice.enforcement and not is_vendors):
+        return None
+    return gpu_offer(session, request.job, cluster.context.gpu_resource)
+
+
+def _start(
+    request: JobRequest,
+    kind: Kind,
+    cluster: "TargetCluster",
+    choice: "SubmitChoice",
+    offer: "GpuOffer | None",
+    *,
+    sees_cluster: bool,
+) -> Start:
+    """Return how the job of *request*, which is of *kind*, gets to run."""
+    place = request.place
+    if choice.enforcement is None:
+        # A template of the user's may request anything.
+        is_counted = not request.template and not place.expects_nodes
+        if offer and is_counted and (reason := never_fits(request.job, offer)):
+            return NeverFits(reason)
+        if choice.backend == _KUEUE and cluster.queue_api:
+            return WaitsInQueue(cluster.queue_api, place.timeout if place.waits_for_a_place else None)
+        return StartsAtOnce()
+    if cluster.controller:
+        return HandedOver(choice.enforcement, sees_cluster)
+    if not kind.suspend:
+        return StartsPlanned(choice.enforcement)
+    # A user who asks for a pin or waits for a place wants that place; everybody else is served by the
+    # scheduler.
+    is_served = choice.backend not in ("", _GATES) and place.pin is Pin.AUTO and not place.waits_for_a_place
+    return Reserved(choice.enforcement, gang_waits=is_served)
+
+
+# Looking at the cluster before a submit: every read that shapes the job, gathered in one frozen value.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetCluster:
+    """The cluster that a job is submitted to.
+
+    ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs
+    have reserved, is taken only where the shape of the job depends on it. ``controller``: a controller places
+    jobs. ``queue_api`` is the version of Kueue where the job's queue there asks our planner, else empty.
+    ``warnings`` are what may surprise the user.
+    """
+
+    context: RenderContext
+    facts: ClusterFacts | None = None
+    snapshot: Snapshot | None = None
+    controller: bool = False
+    queue_api: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> TargetCluster:
+    """Return what the cluster serves and offers, once nothing stands in the way of the job of *request*.
+
+    *may_exist*: a job of the name is not in the way, as nothing will be created.
+
+    Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist,
+    ``NotFound`` when the kind of job is not served, and ``Forbidden`` where the shape needs nodes that the
+    user may not list.
+    """
+    job, place = request.job, request.place
+    served, existing = look_up_job(session.of_kinds(kinds_called(job.kind)), job.name)
+    if existing is not None and not may_exist:
+        raise _name_taken(job.name)
+    _check_priority(session, job)
+    kind = request.version or served
+    warnings = () if may_exist else tuple(_namesakes(session, job.name, kind))
+    # A plain job costs one call, two with a priority: it is created as Arena would create it.
+    if not (job.gang or job.topology or place.requested):
+        return TargetCluster(context=RenderContext(kind), warnings=warnings)
+    facts = detect(session, kind=kind)
+    coalesced = place.plan.coalesce
+    # What cannot be suspended, such as an MPIJob of v1alpha1, cannot wait for anybody.
+    controller = bool(kind.suspend) and controller_runs(session)
+    return TargetCluster(
+        context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
+        facts=facts,
+        controller=controller,
+        queue_api=_queue_api(session, job, facts, place),
+        snapshot=_snapshot(session, place) if coalesced else None,
+        warnings=warnings,
+    )
+
+
+def _snapshot(session: Session, place: PlaceOptions) -> Snapshot:
+    # Only where it decides the shape is all of the cluster read here, and what reads it takes its time to
+    # import.
+    from arena_topo.jobs.other_plans import unreserved_snapshot
+
+    return unreserved_snapshot(session, levels=place.plan.levels)
+
+
+def _queue_api(session: Session, job: JobSpec, facts: ClusterFacts, place: PlaceOptions) -> str:
+    version = preferred_version(facts.groups, KUEUE_GROUP, KUEUE_VERSIONS)
+    # KAI has queues too, and a job without a gang is in none. A user who cannot see the queue gets Kueue's
+    # own placing.
+    may_ask = job.gang and place.gang.queue and version
+    return version if may_ask and asks_our_planner(session, version, job.namespace, place.gang.queue) else ""
+
+
+def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
+    """Yield what to know of jobs of other kinds that have the *name*.
+
+    Raises ``Conflict`` where their pods have one name too: the training operator and the MPI operator call the
+    first worker of bert bert-worker-0, whatever its kind.
+    """
+    others = [other for other in KINDS if other.kind != kind.kind]
+    for other in served_kinds(session, others):
+        try:
+            job = session.get(jobs_of(other).path(session.namespace, name))
+        # A user who may submit one kind of job need not be allowed to see the others.
+        except (NotFound, Forbidden):
+            continue
+        if not other.counts(job):
+            continue
+        pod = Member(name, "worker", 0)
+        if kind.pod_name(pod) == other.pod_name(pod):
+            raise Conflict(
+                f"there is a {other.kind} {name} already, and pods of both would be called {kind.pod_name(pod)}",
+                hint=f"use another --name, or 'arena-topo delete {name} --type={other.words[0]}'",
+                status=409,
+            )
+        yield (
+            f"there is a {other.kind} {name} too: commands that take a name mean one of the two, and --type={kind.words[0]} "
+            "says which"
+        )
+
+
+def _missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:
+    """Return what the user lacks for a plan with *enforcement*, as ``kubectl auth can-i`` takes it.
+
+    It is asked once the enforcement is chosen: every right is a call, and only gates need the one to patch
+    pods.
+    """
+    # A server that does not answer the question (None) gets the benefit of the doubt: it refuses later by
+    # itself.
+    needs = RELEASING_NEEDS if enforcement is Enforcement.GATES else PLANNING_NEEDS
+    return tuple(need.what for need in needs if check_access(session, need, namespace).allowed is False)
+
+
+def _check_priority(session: Session, job: JobSpec) -> None:
+    if not job.pod.priority:
+        return
+    try:
+        session.get(PRIORITY_CLASSES.path(name=job.pod.priority))
+    except NotFound as error:
+        raise UsageError(
+            f"the priority {job.pod.priority} doesn't exist",
+            hint="please check with `kubectl get pc` to get a valid priority",
+        ) from error
+    except Forbidden:
+        # The check is a courtesy: a user who cannot read priority classes may still use one.
+        return
+
+
+def _gpu_resource(session: Session, job: JobSpec, facts: ClusterFacts, *, controller: bool) -> str:
+    """Return the resource by which *job* requests its GPUs on this cluster."""
+    # Where a DRA driver publishes GPUs and no device plugin offers any, a request would never be scheduled.
+    # The nodes are read for it only where there is such a driver.
+    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and uses_device_plugin(session) is False:
+        return DRA_GPU
+    # ACK's nodes offer aliyun.com/gpu and not nvidia.com/gpu; requested elsewhere it would never be
+    # scheduled. A user who cannot list nodes is taken to be on ACK, as in Arena; ACK, whose scheduler places
+    # gangs, needs no controller.
+    may_be_ack = facts.ack or (facts.ack is None and not controller)
+    return ACK_GPU if job.topology and may_be_ack else NVIDIA_GPU
+
+
+_GATES, _KUEUE = "gates", "kueue"
+
+_NO_GANG = (
+    "no gang scheduler on this cluster can honour --gang: the workers only get Arena's labels and may start one by one; "
+    "arena-topo doctor lists what is missing"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitChoice:
+    """How a job is kept together and in place.
+
+    ``backend`` is the gang's, empty for none; ``enforcement`` is the plan's, None for a job that gets no plan
+    of ours. ``warnings`` are what may surprise the user.
+    """
+
+    backend: str = ""
+    enforcement: Enforcement | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def choose(request: JobRequest, cluster: TargetCluster) -> SubmitChoice:
+    """Return how the job of *request* is kept together and in place on *cluster*.
+
+    Raises ``UsageError`` for a gang scheduler that does not exist, and for a pin that nothing here can
+    enforce.
+    """
+    job, place = request.job, request.place
+    facts, kind = cluster.facts, cluster.context.kind
+    # A job that needs neither a gang nor a place: nothing was read that could be chosen by.
+    if facts is None:
+        return SubmitChoice()
+    backend = _backend(facts, kind, place.gang) if job.gang else ""
+    if not _is_planned(job, cluster, backend, place):
+        return SubmitChoice(backend=backend)
+    support = PinSupport(
+        kind=kind,
+        # An older policy pins MPIJobs as well as this program's own does.
+        admission=facts.policy.mpijobs if "mpi" in kind.words else facts.policy.current,
+        # A schema that the user may not read is taken to be a current one, which keeps gates.
+        keeps_gates=facts.may_keep("schedulingGates"),
+    )
+    # Where the policy is installed, a suspended job that the policy pins starts together as well as gated
+    # workers do, and a recreated worker then needs no arena-topo resume. A user who names the gates gets
+    # them.
+    gates_are_the_gang = backend == _GATES and (place.gang.scheduler == _GATES or not support.admission)
+    enforcement = choose_enforcement(place.pin, support, gates_are_the_gang=gates_are_the_gang)
+    return SubmitChoice(backend=backend, enforcement=enforcement)
+
+
+def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOptions) -> SubmitChoice:
+    """Return *choice* for a user who lacks *missing*, rights that a plan needs.
+
+    Raises ``Forbidden`` where a plan was asked for.
+    """
+    reason = f"you may not {', '.join(missing)}"
+    # A user who asked for a place, or for gates, must not get a job without them. A plan that merely comes with
+    # --gputopology can be left out, as the job runs without it too.
+    if place.requested or place.gang.scheduler == _GATES:
+        raise Forbidden(
+            f"the job cannot be planned: {reason}",
+            hint="ask the cluster's admin for: arena-topo cluster setup --apply --users=user:YOU; "
+            "or leave out the flags of the placement",
+            status=403,
+        )
+    warning = f"the job is not planned, and it will not be pinned: {reason}"
+    # Gates are opened by the process that planned the job: without a plan nothing would keep the gang together.
+    backend = "" if choice.backend == _GATES else choice.backend
+    return replace(choice, backend=backend, enforcement=None, warnings=(*choice.warnings, warning))
+
+
+def _backend(facts: ClusterFacts, kind: Kind, request: GangRequest) -> str:
+    if request.scheduler != "auto":
+        check_backend(request.scheduler)
+        check_installed(facts, request.scheduler, kind=kind, queue=request.queue)
+        return request.scheduler
+    return choose_backend(facts, kind=kind, queue=request.queue).backend
+
+
+def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:
+    """Whether *job* gets a plan of ours. Raises ``UsageError`` for pins under a scheduler with its own."""
+    # Kueue assigns the topology itself, at admission, or asks our controller then: a plan of now would
+    # contradict it.
+    if backend == _KUEUE and not cluster.queue_api and place.pin not in (Pin.AUTO, Pin.NONE):
+        raise UsageError(
+            f"--pin={place.pin.value} cannot be enforced under Kueue, which chooses the places of a job's workers itself",
+            hint="use --require-topology or --prefer-topology, which are passed to Kueue",
+        )
+    # Gates, on the other hand, are nothing without a plan: it says when all workers fit.
+    if backend in (_GATES, _KUEUE):
+        return backend == _GATES
+    return place.requested or (job.topology and not _requests_ack_gpus(job, cluster))
+
+
+def _requests_ack_gpus(job: JobSpec, cluster: TargetCluster) -> bool:
+    """Whether ACK's scheduler will place the workers by GPU topology, which it does for its own resource."""
+    return ACK_GPU in job.pod.devices or (job.gpus > 0 and cluster.context.gpu_resource == ACK_GPU)
+
+
+# Decorating a manifest with what the back-end of its gang adds.
+
+
+def _with_gang(
+    manifest: Manifest, request: JobRequest, cluster: TargetCluster, choice: SubmitChoice
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Return *manifest* with what the back-end of its gang adds, and what the user should know of that."""
+    if not (choice.backend and cluster.facts):
+        return manifest, ()
+    wanted = request.place.gang
+    planned = choice.backend == _KUEUE and bool(cluster.queue_api)
+    gang = replace(
+        gang_of(manifest.job),
+        level=wanted.level,
+        required=wanted.required,
+        queue=wanted.queue,
+        planned=planned,
+    )
+    decoration = decorate(choice.backend, with_cluster_facts(gang, cluster.facts))
+    if planned:
+        annotations = {**decoration.worker_annotations, **_for_controller(request.place)}
+        decoration = replace(decoration, worker_annotations=annotations)
+    job = decorated(_with_level(manifest.job, wanted), decoration)
+    companions = (*manifest.companions, *decoration.companions)
+    return replace(manifest, job=job, companions=companions), decoration.notes
+
+
+def _for_controller(place: PlaceOptions) -> dict[str, str]:
+    """Return what tells the controller how the user wants a job to be planned that waits in a queue."""
+    asked = place.plan.annotation
+    default = PlanOptions().annotation
+    return {PLACEMENT_OPTIONS: json.dumps(asked, separators=(",", ":"))} if asked != default else {}
+
+
+def _with_level(job: Object, gang: GangRequest) -> Object:
+    """Return *job* annotated with the level of its gang, which each scheduler takes in a form of its own."""
+    if not gang.level:
+        return job
+    key = REQUIRED_LEVEL if gang.required else PREFERRED_LEVEL
+    metadata = job["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), key: gang.level}
+    return {**job, "metadata": {**metadata, "annotations": annotations}}
+
+
+# What the nodes offer by the name by which a job requests GPUs, and what would help before it is created.
+
+_KARPENTER = "karpenter.sh/nodepool"
+"""The label of nodes that are created for pods that wait, and removed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class GpuOffer:
+    """What the nodes offer a job by the name by which it requests GPUs: how many, and for how many workers.
+
+    Counting ends once there is room for all. ``is_vendors``: a node offers GPUs by ACK's name. ``may_grow``:
+    nodes come and go with the pods that wait for them.
+    """
+
+    gpus: int = 0
+    places: int = 0
+    is_vendors: bool = False
+    may_grow: bool = False
+
+
+def gpu_offer(session: Session, job: JobSpec, resource: str) -> GpuOffer | None:
+    """Return what the nodes offer *job* by the name *resource*.
+
+    None where it needs none, or the user may not list nodes.
+    """
+    if not job.gpus or resource not in GPU_RESOURCES:
+        return None
+    offer = GpuOffer()
+    try:
+        for node in chain.from_iterable(map(items_of, session.pages(NODES.path()))):
+            offer = _with(offer, fitted(node, NODE), job.gpus, resource)
+            if offer.places >= job.workers:
+                break
+    except Forbidden:
+        # What is said of nodes is a courtesy: a user who cannot list them submits without it.
+        return None
+    return offer
+
+
+def _count(quantities: Object, resource: str) -> int:
+    return max(amount(resource, quantities.get(resource, 0)), 0)
+
+
+def _with(offer: GpuOffer, node: Object, gpus: int, resource: str) -> GpuOffer:
+    status, labels = node.get("status") or {}, (node.get("metadata") or {}).get("labels") or {}
+    # The capacity counts broken GPUs too, which are replaced one day.
+    quantities = {**(status.get("allocatable") or {}), **(status.get("capacity") or {})}
+    has = _count(quantities, resource)
+    return GpuOffer(
+        offer.gpus + has,
+        offer.places + has // gpus,
+        offer.is_vendors or _count(quantities, ACK_GPU) > 0,
+        offer.may_grow or _KARPENTER in labels or labels.get("type") == "virtual-kubelet",
+    )
+
+
+def never_fits(job: JobSpec, offer: GpuOffer) -> str:
+    """Return why the GPUs of all nodes are too few for *job*, empty where they are not.
+
+    For example, 20 workers of 1 GPU never fit on 16 GPUs, and two of 16 not on four nodes of 8. Where there
+    are none at all, nodes with GPUs may well come with the pods that need them.
+    """
+    fewest = job.elastic.least if job.elastic else job.workers
+    if not offer.gpus or offer.may_grow or offer.places >= fewest:
+        return ""
+    workers = f"{offer.places} of {plural(fewest, 'worker')} with {plural(job.gpus, 'GPU')}"
+    return f"the cluster has {plural(offer.gpus, 'GPU')}, which hold {workers} even when it is idle"
+
+
+def advice_on_gpus(job: JobSpec, offer: GpuOffer) -> Iterator[str]:
+    """Yield that the nodes offer their GPUs by another name than the one by which *job* requests them."""
+    # With --gputopology they are requested by the vendor's name already, where there are nodes of the vendor.
+    if job.topology or ACK_GPU in job.pod.devices:
+        return
+    if offer.is_vendors and not offer.gpus:
+        yield (
+            f"no node offers {NVIDIA_GPU}, and the workers will stay pending: this cluster offers its GPUs as {ACK_GPU}, "
+            "which --gputopology requests"
+        )
 
 
 # Creating a job and the objects that belong to it: nothing is left half created.
@@ -50,14 +614,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CreatedJob:
-    """The objects of a job as the server has them, the job first, and what the user should know about them."""
+    """The objects of a job as the server has them, the job first, and what the user should know of them."""
 
     objects: tuple[Object, ...]
     notes: tuple[str, ...] = ()
 
 
 Report = Callable[[CreatedJob], None]
-"""Hears of a job as soon as it exists, whatever becomes of the rest of the submit."""
+"""Called as soon as the job exists, even if a later step fails."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +637,8 @@ def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> Cr
 
     Raises the refusal of the API server.
     """
-    # A companion needs the job's uid as its owner, so the job must come first. Trying the companions out before that
-    # finds nearly every reason for which the server would refuse them.
+    # A companion needs the job's uid as its owner, so the job must come first. Trying the companions out
+    # before that finds nearly every reason for which the server would refuse them.
     for companion in manifest.companions:
         session.create(_collection(companion), companion, dry_run=True)
     job = _create_job(session, manifest, dry_run=dry_run)
@@ -85,8 +649,8 @@ def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> Cr
         companions = [session.create(_collection(companion), companion) for companion in owned]
         note = write_arena_record(session, job)
     except BaseException:
-        # Also when the user interrupts: a job without its files would never start. By its uid, so that a job that
-        # somebody else created under the name meanwhile stays.
+        # Also when the user interrupts: a job without its files would never start. By its uid, so that a job
+        # that somebody else created under the name meanwhile stays.
         meta = job["metadata"]
         path = jobs_of(manifest.kind).path(meta["namespace"], meta["name"])
         session.delete(path, uid=meta["uid"])
@@ -94,7 +658,7 @@ def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> Cr
     return CreatedJob((job, *companions), (note,) if note else ())
 
 
-def name_taken(name: str) -> Conflict:
+def _name_taken(name: str) -> Conflict:
     """Return the error for a job whose name is taken."""
     return Conflict(
         f"the job {name} already exists, please delete it first",
@@ -111,7 +675,7 @@ def _create_job(session: Session, manifest: Manifest, *, dry_run: bool) -> Objec
         # A quota that two requests change at once is a 409 too: the name is free, and trying again helps.
         if error.reason != "AlreadyExists":
             raise
-        raise name_taken(name) from error
+        raise _name_taken(name) from error
     except NotFound as error:
         # A missing namespace and a version that is not served are both 404; the details tell them apart.
         if error.details.get("kind") == "namespaces":
@@ -132,275 +696,3 @@ def _owned(companion: Object, job: Object) -> Object:
 def _collection(item: Object) -> str:
     # The path of an object without a name is that of its collection.
     return path_of({**item, "metadata": {**item["metadata"], "name": ""}})
-
-
-# Looking at the cluster before a submit: every read that shapes the job, gathered in one frozen value.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetCluster:
-    """The cluster that a job is submitted to.
-
-    ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs have
-    reserved, is taken only where the shape of the job depends on it. ``controller``: a controller places jobs.
-    ``planned_queue``: the queue of Kueue that the job goes into asks our planner; None where the user may not see that.
-    ``warnings`` are what may surprise the user.
-    """
-
-    context: RenderContext
-    facts: ClusterFacts | None = None
-    snapshot: Snapshot | None = None
-    controller: bool = False
-    planned_queue: bool | None = False
-    warnings: tuple[str, ...] = ()
-
-
-def look(
-    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, *, may_exist: bool = False
-) -> TargetCluster:
-    """Return what the cluster serves and offers, once nothing stands in the way of *job*.
-
-    *may_exist*: a job of the name is not in the way, as nothing will be created.
-
-    Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist, ``NotFound``
-    when the kind of job is not served, and ``Forbidden`` where the shape needs nodes that the user may not list.
-    """
-    served, existing = look_up_job(session.of_kinds(kinds_called(job.kind)), job.name)
-    if existing is not None and not may_exist:
-        raise name_taken(job.name)
-    _check_priority(session, job)
-    kind = options.version or served
-    warnings = () if may_exist else tuple(_namesakes(session, job.name, kind))
-    # A plain job costs one call, two with a priority: it is created as Arena would create it.
-    if not (job.gang or job.topology or place.requested):
-        return TargetCluster(context=RenderContext(kind), warnings=warnings)
-    facts = detect(session, kind=kind)
-    coalesced = place.plan.coalesce
-    # What cannot be suspended, such as an MPIJob of v1alpha1, cannot wait for anybody.
-    controller = bool(kind.suspend) and controller_runs(session)
-    return TargetCluster(
-        context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
-        facts=facts,
-        controller=controller,
-        planned_queue=_planned_queue(session, job, facts, place),
-        snapshot=_snapshot(session, place) if coalesced else None,
-        warnings=warnings,
-    )
-
-
-def _snapshot(session: Session, place: PlaceOptions) -> Snapshot:
-    # Only where it decides the shape is all of the cluster read here, and what reads it takes its time to import.
-    from arena_topo.jobs.other_plans import unreserved_snapshot
-
-    return unreserved_snapshot(session, levels=place.plan.levels)
-
-
-def _planned_queue(session: Session, job: JobSpec, facts: ClusterFacts, place: PlaceOptions) -> bool | None:
-    version = preferred_version(facts.groups, KUEUE_GROUP, KUEUE_VERSIONS)
-    # KAI has queues too, and a job without a gang is in none.
-    if not (job.gang and place.gang.queue and version):
-        return False
-    return asks_our_planner(session, version, job.namespace, place.gang.queue)
-
-
-def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
-    """Yield what to know of jobs of other kinds that have the *name*. Raises ``Conflict`` where their pods have one name too.
-
-    Training operator and MPI operator call the first worker of bert bert-worker-0, whatever its kind.
-    """
-    others = [other for other in KINDS if other.kind != kind.kind]
-    for other in served_kinds(session, others):
-        try:
-            job = session.get(jobs_of(other).path(session.namespace, name))
-        # Whoever may submit one kind of job need not be allowed to see the others.
-        except (NotFound, Forbidden):
-            continue
-        if not other.counts(job):
-            continue
-        pod = Member(name, "worker", 0)
-        if kind.pod_name(pod) == other.pod_name(pod):
-            raise Conflict(
-                f"there is a {other.kind} {name} already, and pods of both would be called {kind.pod_name(pod)}",
-                hint=f"use another --name, or 'arena-topo delete {name} --type={other.words[0]}'",
-                status=409,
-            )
-        yield (
-            f"there is a {other.kind} {name} too: commands that take a name mean one of the two, and --type={kind.words[0]} "
-            "says which"
-        )
-
-
-def missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:
-    """Return what the user lacks for a plan with *enforcement*, as ``kubectl auth can-i`` takes it.
-
-    It is asked once the enforcement is chosen: every right is a call, and only gates need the one to patch pods.
-    """
-    # A server that does not answer the question (None) gets the benefit of the doubt: it refuses later by itself.
-    needs = RELEASING_NEEDS if enforcement is Enforcement.GATES else PLANNING_NEEDS
-    return tuple(need.what for need in needs if check_access(session, need, namespace).allowed is False)
-
-
-def _check_priority(session: Session, job: JobSpec) -> None:
-    if not job.pod.priority:
-        return
-    try:
-        session.get(PRIORITY_CLASSES.path(name=job.pod.priority))
-    except NotFound as error:
-        raise UsageError(
-            f"the priority {job.pod.priority} doesn't exist",
-            hint="please check with `kubectl get pc` to get a valid priority",
-        ) from error
-    except Forbidden:
-        # The check is a courtesy: a user who may not read priority classes may still use one.
-        return
-
-
-def _gpu_resource(session: Session, job: JobSpec, facts: ClusterFacts, *, controller: bool) -> str:
-    """Return the resource by which *job* requests its GPUs on this cluster."""
-    # Where a DRA driver publishes GPUs and no device plugin offers any, a request would never be scheduled. The nodes
-    # are read for it only where there is such a driver.
-    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and uses_device_plugin(session) is False:
-        return DRA_GPU
-    # ACK's nodes offer aliyun.com/gpu and not nvidia.com/gpu; requested elsewhere it would never be scheduled. A user
-    # who may not list nodes is taken to be on ACK, as in Arena; ACK, whose scheduler places gangs, needs no controller.
-    may_be_ack = facts.ack or (facts.ack is None and not controller)
-    return ACK_GPU if job.topology and may_be_ack else NVIDIA_GPU
-
-
-GATES, KUEUE = "gates", "kueue"
-
-NO_GANG = (
-    "no gang scheduler on this cluster can honour --gang: the workers only get Arena's labels and may start one by one; "
-    "arena-topo doctor lists what is missing"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitChoice:
-    """How a job is kept together and in place.
-
-    ``backend`` is the gang's, empty for none; ``enforcement`` is the plan's, None for a job that gets no plan of ours.
-    ``warnings`` are what may surprise the user.
-    """
-
-    backend: str = ""
-    enforcement: Enforcement | None = None
-    warnings: tuple[str, ...] = ()
-
-
-def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> SubmitChoice:
-    """Return how *job* is kept together and in place on *cluster*.
-
-    Raises ``UsageError`` for a gang scheduler that does not exist, and for a pin that nothing here can enforce.
-    """
-    facts, kind = cluster.facts, cluster.context.kind
-    # A job that needs neither a gang nor a place: nothing was read that could be chosen by.
-    if facts is None:
-        return SubmitChoice()
-    backend = _backend(facts, kind, place.gang) if job.gang else ""
-    if not _is_planned(job, cluster, backend, place):
-        return SubmitChoice(backend=backend)
-    support = PinSupport(
-        kind=kind,
-        # An older policy pins MPIJobs as well as this program's own does.
-        admission=facts.policy.mpijobs if "mpi" in kind.words else facts.policy.current,
-        # A schema that the user may not read is taken to be a current one, which keeps gates.
-        keeps_gates=facts.may_keep("schedulingGates"),
-    )
-    # Where the policy is installed, a suspended job that the policy pins starts together as well as gated workers do,
-    # and a recreated worker then needs no arena-topo resume. A user who names the gates gets them.
-    gates_are_the_gang = backend == GATES and (place.gang.scheduler == GATES or not support.admission)
-    enforcement = choose_enforcement(place.pin, support, gates_are_the_gang=gates_are_the_gang)
-    return SubmitChoice(backend=backend, enforcement=enforcement)
-
-
-def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOptions) -> SubmitChoice:
-    """Return *choice* for a user who lacks *missing*, rights that a plan needs.
-
-    Raises ``Forbidden`` where a plan was asked for.
-    """
-    reason = f"you may not {', '.join(missing)}"
-    # Whoever asked for a place, or for gates, must not get a job without them. A plan that merely comes with
-    # --gputopology can be left out, as the job runs without it too.
-    if place.requested or place.gang.scheduler == GATES:
-        raise Forbidden(
-            f"the job cannot be planned: {reason}",
-            hint="ask the cluster's admin for: arena-topo cluster setup --apply --users=user:YOU; "
-            "or leave out the flags of the placement",
-            status=403,
-        )
-    warning = f"the job is not planned, and it will not be pinned: {reason}"
-    # Gates are opened by whoever planned the job: without a plan nothing would keep the gang together.
-    backend = "" if choice.backend == GATES else choice.backend
-    return replace(choice, backend=backend, enforcement=None, warnings=(*choice.warnings, warning))
-
-
-def _backend(facts: ClusterFacts, kind: Kind, request: GangRequest) -> str:
-    if request.scheduler != "auto":
-        check_backend(request.scheduler)
-        check_installed(facts, request.scheduler, kind=kind, queue=request.queue)
-        return request.scheduler
-    return choose_backend(facts, kind=kind, queue=request.queue).backend
-
-
-def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:
-    """Whether *job* gets a plan of ours. Raises ``UsageError`` where pins are asked of a scheduler that has its own."""
-    # Kueue assigns the topology itself, at admission, or asks our controller then: a plan of now would contradict it.
-    if backend == KUEUE and not cluster.planned_queue and place.pin not in (Pin.AUTO, Pin.NONE):
-        raise UsageError(
-            f"--pin={place.pin.value} cannot be enforced under Kueue, which chooses the places of a job's workers itself",
-            hint="use --require-topology or --prefer-topology, which are passed to Kueue",
-        )
-    # Gates, on the other hand, are nothing without a plan: it says when all workers fit.
-    if backend in (GATES, KUEUE):
-        return backend == GATES
-    return place.requested or (job.topology and not _requests_ack_gpus(job, cluster))
-
-
-def _requests_ack_gpus(job: JobSpec, cluster: TargetCluster) -> bool:
-    """Whether ACK's scheduler will place the workers by GPU topology, which it does for its own resource alone."""
-    return ACK_GPU in job.pod.devices or (job.gpus > 0 and cluster.context.gpu_resource == ACK_GPU)
-
-
-# What an interrupted submit leaves on the cluster, and how its user goes on or undoes it.
-
-
-def left_behind(session: Session, name: str, *, was_created: bool) -> str:
-    """Return what is left of the job *name*, whose submit was interrupted, and how to go on or undo it.
-
-    *was_created*: the server had confirmed its creation. Raises what the API server refuses.
-    """
-    version, job = look_up_job(session, name)
-    if job is None:
-        return f"the job {name} is gone" if was_created else f"nothing was created: there is no job {name}"
-    undo = f"arena-topo delete {name} undoes it"
-    if ending(job):
-        return f"the job {name} has ended meanwhile; arena-topo get {name} shows it"
-    served = ServedJob(version, job)
-    if (record := _record(served)) and record.stage is Stage.WAITING and record.position:
-        return f"the job {name} waits without this terminal, and the controller starts it: {undo}"
-    if _needs_resume(session, served):
-        return f"the job {name} is there and waits, nothing runs: arena-topo resume {name} goes on, {undo}"
-    return f"the job {name} goes on without this terminal: arena-topo logs -f {name} follows it, {undo}"
-
-
-def _needs_resume(session: Session, served: ServedJob) -> bool:
-    """Whether nobody else than ``resume`` will start the job."""
-    record = _record(served)
-    if record is None:
-        return False
-    if record.stage is not Stage.CONFIRMED:
-        return True
-    # With any other enforcement a confirmed plan has started the job already.
-    if record.enforcement is not Enforcement.GATES:
-        return False
-    workers = {served.kind.member(pod) for pod in pods_of(session, served)} - {None}
-    return len(workers) < len(record.slots) or bool(gated_workers(session, served))
-
-
-def _record(served: ServedJob) -> PlanRecord | None:
-    text = plan_text(served.job)
-    try:
-        return None if text is None else decode(text)
-    except UnreadablePlan:
-        return None

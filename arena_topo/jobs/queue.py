@@ -31,7 +31,7 @@ from arena_topo.model.text.words import plural
 
 # What our admission check says of a Workload that waits for a place: a text for people, which programs read back.
 #
-# ``kubectl describe workload`` shows it, and whoever may read the Workload may read no more of the cluster for it::
+# ``kubectl describe workload`` shows it, and anyone who may read the Workload may read no more of the cluster for it::
 #
 #     number 2 of those that wait for a place: 3 nodes have < 8 free GPUs
 #     start: {"after":["team/bert-7"],"basis":["its deadline"],"from":"2026-11-22T12:25:00Z",...}

@@ -39,7 +39,7 @@ from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import HOSTNAME, OWN_NAME
 from arena_topo.model.kind import Kind, number_of, planned_noun
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import GangVerdict, Verdict
+from arena_topo.model.plan import Verdict
 from arena_topo.model.plan_record import (
     Enforcement,
     GpuEnforcement,
@@ -291,7 +291,7 @@ def unpinned_workers(
         try:
             pods = pods_of(session, served)
         except Forbidden:
-            # Whoever may submit need not be allowed to see pods.
+            # Anyone who may submit need not be allowed to see pods.
             return ()
         numbers = ((number_of(served.kind, served.job, pod), pod) for pod in pods)
         workers = [(number, pod) for number, pod in numbers if number in planned]
@@ -324,7 +324,7 @@ class PlacedJob:
 
     job: Object
     record: PlanRecord
-    verdict: Verdict | GangVerdict | None
+    verdict: Verdict | None
     released: int = 0
     suspended: bool = True
     queued: bool = False
@@ -378,7 +378,7 @@ def started_job(
     reservation: Reservation,
     record: PlanRecord,
     wait: WaitPolicy,
-    verdict: Verdict | GangVerdict | None = None,
+    verdict: Verdict | None = None,
 ) -> PlacedJob:
     """Release the gated workers of a job whose plan is confirmed; every other enforcement acts by itself.
 

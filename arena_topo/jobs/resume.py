@@ -46,7 +46,7 @@ from arena_topo.model.text.words import plural, written_duration
 from arena_topo.planner.change import domain_around, replaced
 from arena_topo.planner.reservations import OtherPlan, limited_to, stands, without_reserved
 
-# Suspending a job: its pods go, and so does its plan, since whoever gets the GPUs meanwhile keeps them.
+# Suspending a job: its pods go, and so does its plan, since anyone who gets the GPUs meanwhile keeps them.
 
 _PERIOD = 0.5
 """Seconds between two looks at pods that are about to go."""
@@ -65,10 +65,10 @@ def suspend_job(session: Session, name: str) -> ServedJob | None:
     # A job that waits for a place is suspended too, but by us, who may start it at any moment.
     if is_suspended(served.kind, served.job) and (record is None or record.stage is Stage.SUSPENDED):
         return None
-    return replace(served, job=suspended(session, served, record))
+    return replace(served, job=_suspended(session, served, record))
 
 
-def suspended(session: Session, served: ServedJob, record: PlanRecord | None) -> Object:
+def _suspended(session: Session, served: ServedJob, record: PlanRecord | None) -> Object:
     """Return the job as the server has it once it is suspended, without the pins and reservations of *record*."""
     after = with_pins(served.job, Pins(plan=None, suspended=True))
     if record:
@@ -169,7 +169,7 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
     _check_complete(session, name, record)
     # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it starts.
     if record.stage is Stage.CONFIRMED and is_suspended(served.kind, served.job):
-        served = replace(served, job=suspended(session, served, record))
+        served = replace(served, job=_suspended(session, served, record))
         record = replace(record, stage=Stage.SUSPENDED)
     options = options_from_annotation(record.requested_options)
     if record.stage is not Stage.CONFIRMED and served.kind.suspend and controller_runs(session):
@@ -181,7 +181,7 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
         return place_job(reservation, planner, wait)
     # Only gated workers wait for us; with any other enforcement recreated workers are placed without help.
     if record.enforcement is Enforcement.GATES:
-        record = with_existing_places(reservation, record, gated_workers(session, served))
+        record = _with_existing_places(reservation, record, gated_workers(session, served))
     return started_job(reservation, record, wait)
 
 
@@ -214,7 +214,7 @@ def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
         try:
             session.get(path)
         except Forbidden:
-            # Whoever may create it need not be allowed to read it: submit needs no such right, so neither does resume.
+            # Anyone who may create it need not be allowed to read it: submit needs no such right, so neither does resume.
             continue
         except NotFound as error:
             raise NotFound(
@@ -231,7 +231,7 @@ _OBJECT_PATH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Plans *workers* of a job anew, and leaves the others where they are.
+    """Plans *workers* of a job again, and leaves the others where they are.
 
     The snapshot counts what those hold that are ``bound``, which have their nodes.
     """
@@ -280,7 +280,9 @@ class Replacement:
         )
 
 
-def with_existing_places(reservation: Reservation, record: PlanRecord, workers: frozenset[int]) -> PlanRecord:
+def _with_existing_places(
+    reservation: Reservation, record: PlanRecord, workers: frozenset[int]
+) -> PlanRecord:
     """Return the confirmed plan of the job in which *workers*, who have no node, have places that exist.
 
     Raises ``DoesNotFit`` where there are none.

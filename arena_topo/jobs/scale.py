@@ -30,10 +30,10 @@ from arena_topo.model.text.words import plural, written_duration
 from arena_topo.planner.change import Grown, grow, shrink
 from arena_topo.planner.reservations import OtherPlan, limited_to, without_reserved
 
-# A plan for workers that come beside those that a job has.
+# A plan for workers that come next to those that a job has.
 
 
-def demand_of_member(job: Object, record: PlanRecord, snapshot: Snapshot) -> tuple[Demand, PlanOptions]:
+def _demand_of_member(job: Object, record: PlanRecord, snapshot: Snapshot) -> tuple[Demand, PlanOptions]:
     """Return what a worker of *job* asks for, planned as *record* was, and the options of that plan."""
     options = options_from_annotation(record.requested_options)
     demand = demand_of(job, snapshot, options)
@@ -56,7 +56,7 @@ class GrowthPlanner:
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the plan with the places of more workers; raises ``DoesNotFit`` where there are none."""
-        demand, options = demand_of_member(self.job, self.record, snapshot)
+        demand, options = _demand_of_member(self.job, self.record, snapshot)
         # A worker that is about to start holds nothing yet, and its own job's plan is none of the others'.
         own = OtherPlan(order=("", ""), record=self.record, bound=self.bound)
         free = without_reserved(snapshot, [own])
@@ -152,7 +152,7 @@ def elastic_job(served: ServedJob) -> ElasticJob:
     if queue := (job["metadata"].get("labels") or {}).get(KUEUE_QUEUE):
         raise UsageError(
             f"the job {name} is in queue {queue} of Kueue, which stops a {kind.kind} whose size changes and queues it again",
-            hint="Kueue's elastic jobs are of batch and Ray alone; submit it in the size that it shall have",
+            hint="Kueue's elastic jobs are of batch and Ray alone; submit it with its final size",
         )
     record = plan_of(job)
     record = settled(job, record) if record else None
@@ -169,14 +169,14 @@ def elastic_job(served: ServedJob) -> ElasticJob:
     if record and record.roles:
         roles = ", ".join(role.name for role in record.roles)
         raise UsageError(
-            f"the pods of {name} are not alike ({roles}), and more of one role are not planned beside the others",
+            f"the pods of {name} are not alike ({roles}), and more of one role are not planned next to the others",
             hint="an elastic job of workers alone, as --min-workers makes one, can grow",
         )
     pods = pods_of_job(kind, job)
     if record and len(record.slots) < pods:
         raise UsageError(
             f"{name} has {plural(pods, 'worker')} and places for {len(record.slots)}: somebody changed the number without them",
-            hint=f"arena-topo suspend {name} and resume {name} plan it anew in that size",
+            hint=f"arena-topo suspend {name} and resume {name} plan it again in that size",
         )
     # Places of workers that somebody has taken away are nobody's.
     record = replace(record, slots=record.slots[:pods]) if record else None
@@ -237,7 +237,7 @@ def planned_scaling(session: Session, name: str, size: Size, *, on_server: bool 
 def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: Leave) -> Scaling:
     """Give the job *name* another *size*, and return what became of it.
 
-    New workers get places beside the others, and the number of workers changes in the write that pins them. Before workers
+    New workers get places next to the others, and the number of workers changes in the write that pins them. Before workers
     leave an elastic MPIJob, its framework is notified. Raises ``DoesNotFit`` where there is no place, ``UsageError`` for a job
     whose size is fixed or has other bounds, and ``Conflict`` where somebody else changes it at the same time.
     """
@@ -267,14 +267,14 @@ def _checked(session: Session, name: str, size: Size) -> ElasticJob:
 
 
 def _asked(record: PlanRecord, size: Size) -> PlanRecord:
-    """Return *record* with what *size* asks of the controller: whoever gives a job a number does not want it changed."""
+    """Return *record* with what *size* asks of the controller: anyone who gives a job a number does not want it changed."""
     options = {key: text for key, text in record.requested_options.items() if key != GROW}
     more = {GROW: "true"} if size.workers is None else {}
     return replace(record, requested_options=options | more)
 
 
 def _target(elastic: ElasticJob, size: Size) -> int:
-    """Return the most workers that the job shall have; one that has more than it may stays as it is."""
+    """Return the largest number of workers that the job is to have; one that has more than it may stays as it is."""
     return max(elastic.limits.most, elastic.pods) if size.workers is None else size.workers
 
 
@@ -284,7 +284,7 @@ def _planned(session: Session, elastic: ElasticJob, size: Size) -> Scaling:
         return _scaling(elastic, target)
     if target < elastic.pods:
         snapshot = take_snapshot(session, levels=_levels(record))
-        demand, options = demand_of_member(elastic.served.job, record, snapshot)
+        demand, options = _demand_of_member(elastic.served.job, record, snapshot)
         fewer = elastic.pods - target
         return replace(
             _scaling(elastic, target), change=shrink(demand, record.slots, fewer, snapshot, options.model)
@@ -344,7 +344,7 @@ def _withdraw(session: Session, job: Object, elastic: ElasticJob) -> None:
 
 
 def _later(session: Session, error: DoesNotFit) -> DoesNotFit:
-    """Return what is to be said of a job that would have more workers if there were room: the controller goes on where it runs."""
+    """Return what is to be said of a job that would have more workers if there were room: the controller continues where it runs."""
     if not controller_runs(session):
         return error
     return DoesNotFit(error.message, hint="the controller gives it more workers when there is room")

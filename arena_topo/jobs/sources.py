@@ -1,27 +1,24 @@
-"""How a job that runs differs from what a submit of the same name would create."""
+"""The sources of a job that is to be submitted: flags, a manifest, or a job that was submitted before.
+
+Each says what it requests, which ``prepare`` takes from there. A job that is only rendered needs neither a
+cluster nor a plan, so that what reads one or makes the other is imported where it is needed.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from difflib import unified_diff
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError
-from arena_topo.jobs.enforce import pins_of
-from arena_topo.jobs.lookup import find_job, look_up_job
-from arena_topo.jobs.options import PlaceOptions, SubmitOptions, options_from_annotation
-from arena_topo.jobs.prepare import choose, look, missing_rights, without_plan
-from arena_topo.jobs.submit import PreparedJob, with_gang, with_runtime_facts
+from arena_topo.errors import DocumentError, Forbidden, NotFound
+from arena_topo.jobs.options import PlaceOptions, options_from_annotation
 from arena_topo.kinds.indexed_job import INDEXED_JOB
-from arena_topo.kinds.mpijob import pod_templates, version_of, worker_count
+from arena_topo.kinds.mpijob import ApiVersion, pod_templates, version_of, worker_count
 from arena_topo.kinds.names import check_pod_names
-from arena_topo.kinds.table import check_templates, kind_of
+from arena_topo.kinds.table import check_templates, kind_of, newest_kind
 from arena_topo.kinds.trainjob import TRAINJOB, with_patch
-from arena_topo.kube.resources import CONFIG_MAPS, jobs_of
-from arena_topo.kube.session import Session
-from arena_topo.manifest.fresh import FreshJob, fresh, unplanned
-from arena_topo.manifest.render import Manifest
+from arena_topo.manifest.pods import FOLDER, SCRIPT
+from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.job import JobSpec, PodOptions
 from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, planned_replicas, title
@@ -34,7 +31,90 @@ from arena_topo.model.text.shapes import misfit
 from arena_topo.model.text.yaml import dump
 from arena_topo.model.validation import check_job_name, check_object_name
 
-# Submitting a job from a manifest that somebody has: it is planned and pinned, and else stays as it was written.
+if TYPE_CHECKING:
+    from arena_topo.kube.session import Session
+    from arena_topo.manifest.fresh import FreshJob
+    from arena_topo.manifest.plan_on_job import Pins
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJob:
+    """The objects of a job that is rendered already, and the error where another version is served.
+
+    ``description`` begins its message, as in "the manifest has an MPIJob v1"; ``hint`` is its hint.
+    """
+
+    manifest: Manifest
+    description: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """What a source requests: a job, as far as a submit reads it, with its gang and its placement.
+
+    ``version``, and the user's own ``template``, are for a job that is rendered: None means the version that
+    is served. ``written`` is one that is not rendered any more; ``job`` then has no command.
+    """
+
+    job: JobSpec
+    place: PlaceOptions
+    version: ApiVersion | None = None
+    template: str = ""
+    written: WrittenJob | None = None
+
+
+# From flags: the job is rendered, in the version and the shape that fit the cluster.
+
+_ONE_DASH = re.compile(r"(?<!\S)-((?:bind-to|map-by|rank-by)(?:-\w+)*)(?!\S)")
+"""Options of mpirun that Open MPI 4 takes with one dash as well."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromFlags:
+    """A job that flags describe; ``version`` None means the one served, ``template`` is the user's own."""
+
+    job: JobSpec
+    version: ApiVersion | None = None
+    template: str = ""
+
+    def request(self, session: "Session", place: PlaceOptions) -> JobRequest:
+        """Return the job as the flags describe it."""
+        del session
+        return JobRequest(job=self.job, place=place, version=self.version, template=self.template)
+
+    def offline(self) -> Manifest:
+        """Return the job rendered without any cluster: with Arena's GPU resource, in the newest version."""
+        gpu_resource = keys.ACK_GPU if self.job.topology else keys.NVIDIA_GPU
+        context = RenderContext(self.version or newest_kind(self.job.kind), gpu_resource)
+        return render(self.job, context, template=self.template)
+
+
+def advice_on_command(job: JobSpec) -> Iterator[str]:
+    """Yield what the command of *job* should say in place of what only an old mpirun takes."""
+    line = " ".join(job.command)
+    if job.elastic and job.kind == "MPIJob" and SCRIPT not in line:
+        yield (
+            "note: only a framework that looks for its hosts again can grow and shrink: "
+            f"horovodrun --min-np ... --max-np ... --host-discovery-script {FOLDER}/{SCRIPT}"
+        )
+    options = dict.fromkeys(_ONE_DASH.findall(line)) if "mpirun" in line or "mpiexec" in line else {}
+    if options:
+        old, new = (" and ".join(f"{dashes}{option}" for option in options) for dashes in ("-", "--"))
+        yield f"note: mpirun of Open MPI 5 ends with an error at {old}: write {new}, which Open MPI 4 takes too"
+
+
+def with_runtime_facts(session: "Session", manifest: Manifest) -> Manifest:
+    """Return *manifest* with what the runtime of a TrainJob says of placements; other kinds as they are."""
+    if manifest.kind is not TRAINJOB:
+        return manifest
+    from arena_topo.cluster.training_runtime import with_runtime
+
+    job, notes = with_runtime(session, manifest.job)
+    return replace(manifest, job=job, notes=(*manifest.notes, *notes))
+
+
+# From a manifest that somebody has: it is planned and pinned, and else stays as it was written.
 #
 # What would contradict a plan, or could not be planned, is refused before anything is asked of the cluster.
 
@@ -43,13 +123,16 @@ _OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp")
 _PINS = (keys.PIN_NODES, keys.PIN_GPUS, keys.PIN_CLAIMS)
 
 
-def is_manifest(document: object) -> bool:
-    """Whether *document* says itself that it is an object of Kubernetes; a file of flags has none of these keys."""
+def _is_manifest(document: object) -> bool:
+    """Whether *document* says that it is an object of Kubernetes; a file of flags has none of these keys."""
     return isinstance(document, dict) and ("apiVersion" in document or "kind" in document)
 
 
 def job_in(documents: Sequence[object], file: str) -> Object:
-    """Return the one job in *documents*, which were read from *file*. Raises ``DocumentError`` for one that cannot be planned."""
+    """Return the one job in *documents*, read from *file*.
+
+    Raises ``DocumentError`` for one that cannot be planned.
+    """
     if not documents:
         raise DocumentError(f"{file} is empty")
     if len(documents) != 1:
@@ -58,7 +141,7 @@ def job_in(documents: Sequence[object], file: str) -> Object:
             hint="kubectl create -f creates the others; a job's own files can be given to it with --config-file",
         )
     (job,) = documents
-    if not isinstance(job, dict) or not is_manifest(job):
+    if not isinstance(job, dict) or not _is_manifest(job):
         raise DocumentError(
             f"{file} is no manifest: it has no apiVersion and no kind",
             hint="a file of flags names its kind of job on the command line: arena-topo submit mpi -f FILE",
@@ -155,55 +238,52 @@ def _check_plannable(job: Object) -> None:
         )
 
 
-def prepare_manifest(session: Session, job: Object, place: PlaceOptions, *, gang: bool) -> PreparedJob:
-    """Return the *job* of a manifest as it would be created in the namespace of *session*; nothing is created.
+@dataclass(frozen=True, slots=True)
+class FromManifest:
+    """The ``job`` of a manifest, from ``job_in``; ``gang``: a gang scheduler starts its pods together."""
 
-    *gang*: its pods are to start together by a gang scheduler. Raises what ``prepare`` raises, ``DocumentError`` for a job that
-    cannot be planned.
-    """
-    kind = kind_of(job)
-    manifest = with_runtime_facts(session, Manifest(job=_ours(kind, job, session.namespace), kind=kind))
-    is_planned = place.pin is not Pin.NONE
-    if is_planned:
-        _check_plannable(manifest.job)
-    spec = spec_of(manifest.job, gang=gang, topology=False)
-    # Its plan is why it is submitted here.
-    place = replace(place, requested=is_planned)
-    cluster = look(session, spec, SubmitOptions(), place)
-    if cluster.context.kind is not kind:
-        raise UsageError(
-            f"the manifest has an {title(kind)}, and this cluster serves {cluster.context.kind.version}",
-            hint="write it for the version that is served",
+    job: Object
+    gang: bool = False
+
+    def request(self, session: "Session", place: PlaceOptions) -> JobRequest:
+        """Return the job as it was written; it is planned unless the user wants no pins.
+
+        Raises ``DocumentError`` for one that cannot be planned, and what reading a runtime raises.
+        """
+        manifest = with_runtime_facts(session, self.offline(session.namespace))
+        is_planned = place.pin is not Pin.NONE
+        if is_planned:
+            _check_plannable(manifest.job)
+        return JobRequest(
+            job=_spec_of(manifest.job, gang=self.gang, topology=False),
+            # Its plan is why it is submitted here.
+            place=replace(place, requested=is_planned),
+            written=WrittenJob(
+                manifest,
+                f"the manifest has an {title(manifest.kind)}",
+                "write it for the version that is served",
+            ),
         )
-    choice = choose(spec, cluster, place)
-    missing = missing_rights(session, choice.enforcement, session.namespace) if choice.enforcement else ()
-    if missing and not cluster.controller:
-        choice = without_plan(choice, missing, place)
-    prepared = with_gang(spec, manifest, cluster, choice, place)
-    by_controller = cluster.controller and choice.enforcement is not None
-    return replace(prepared, controller=by_controller, sees_cluster=not missing)
+
+    def offline(self, namespace: str) -> Manifest:
+        """Return the job in *namespace* without asking any cluster."""
+        kind = kind_of(self.job)
+        return Manifest(job=_ours(kind, self.job, namespace), kind=kind)
 
 
-def plannable(session: Session | None, job: Object) -> Object:
-    """Return the *job* of a manifest as the planner reads it, with what a runtime says where there is a *session*.
+def plannable(session: "Session | None", job: Object) -> Object:
+    """Return the *job* of a manifest as the planner reads it; with a *session*, what a runtime says counts.
 
     Raises ``DocumentError`` for one that cannot be planned, and what reading a runtime raises.
     """
-    kind = kind_of(job)
-    manifest = Manifest(job=_ours(kind, job, session.namespace if session else "default"), kind=kind)
+    manifest = FromManifest(job).offline(session.namespace if session else "default")
     read = with_runtime_facts(session, manifest).job if session else manifest.job
     _check_plannable(read)
     return read
 
 
-def offline(job: Object, namespace: str) -> PreparedJob:
-    """Return the *job* of a manifest without asking any cluster."""
-    kind = kind_of(job)
-    return PreparedJob(manifest=Manifest(job=_ours(kind, job, namespace), kind=kind))
-
-
 def _ours(kind: Kind, job: Object, namespace: str) -> Object:
-    """Return *job* in *namespace* with the label, or the empty patch, that its kind needs to be found and pinned."""
+    """Return *job* in *namespace* with the label, or the empty patch, that finding and pinning it takes."""
     own = deepcopy(job)
     own["metadata"]["namespace"] = namespace
     if kind is INDEXED_JOB:
@@ -212,7 +292,7 @@ def _ours(kind: Kind, job: Object, namespace: str) -> Object:
     return with_patch(own) if kind is TRAINJOB else own
 
 
-def spec_of(job: Object, *, gang: bool, topology: bool) -> JobSpec:
+def _spec_of(job: Object, *, gang: bool, topology: bool) -> JobSpec:
     """Return as much of *job* as a submit asks of a job that is rendered already."""
     kind = kind_of(job)
     worker, *_ = planned_replicas(kind, job)
@@ -243,21 +323,71 @@ def spec_of(job: Object, *, gang: bool, topology: bool) -> JobSpec:
     )
 
 
-# Submitting a job again, from what the cluster or a file has of it.
+# From a job that was submitted before, as the cluster or a file has it.
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A job that was submitted before, and the objects that were saved with it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromEarlierJob:
+    """A ``job`` that was submitted before, the objects saved with it, and its new name, empty for its own."""
 
     job: Object
     others: tuple[Object, ...] = ()
+    name: str = ""
+
+    def request(self, session: "Session", place: PlaceOptions) -> JobRequest:
+        """Return the job as a submit would render it, with its files and the options of its submit.
+
+        Raises ``UsageError`` for a name that it cannot have, and ``NotFound`` where its files are gone.
+        """
+        from arena_topo.manifest.fresh import fresh
+
+        version, name = version_of(self.job), self.name or str(self.job["metadata"]["name"])
+        check_job_name(name)
+        again = fresh(self.job, name, _own_pins(self.job))
+        job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
+        check_pod_names(name, worker_count(job), version)
+        return JobRequest(
+            job=_spec_of(job, gang=again.gang, topology=again.topology),
+            place=_with_options(place, record_of(self.job), again),
+            written=WrittenJob(
+                Manifest(job=job, kind=version, companions=self._files(session, again.files, job)),
+                f"the job is an MPIJob of {version.value}",
+                "submit it again: arena-topo submit mpi",
+            ),
+        )
+
+    def _files(self, session: "Session", name: str, job: Object) -> tuple[Object, ...]:
+        """Return the ConfigMap *name* with the files of the earlier job, if it has any, for *job*."""
+        from arena_topo.kube.resources import CONFIG_MAPS
+
+        if not name:
+            return ()
+        maps = (item for item in self.others if item.get("kind") == "ConfigMap")
+        saved = next((item for item in maps if (item.get("metadata") or {}).get("name") == name), None)
+        if saved is None:
+            try:
+                saved = session.get(CONFIG_MAPS.path(session.namespace, name))
+            except NotFound as error:
+                raise NotFound(
+                    f"the files of the job are gone: its ConfigMap {name} does not exist any more",
+                    hint="submit it again with --config-file, or from a file that has the ConfigMap next to the job",
+                    status=404,
+                ) from error
+        metadata = {
+            "name": f"{job['metadata']['name']}-files",
+            "namespace": session.namespace,
+            "labels": job["metadata"].get("labels") or {},
+        }
+        content = {key: saved[key] for key in ("data", "binaryData") if saved.get(key)}
+        return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content},)
 
 
-def source_from_cluster(session: Session, name: str) -> Source:
+def source_from_cluster(session: "Session", name: str) -> FromEarlierJob:
     """Return the job *name* as the cluster has it. Raises ``NotFound``."""
+    from arena_topo.jobs.lookup import find_job
+
     try:
-        return Source(find_job(session, name).job)
+        return FromEarlierJob(job=find_job(session, name).job)
     except NotFound as error:
         raise NotFound(
             error.message,
@@ -267,7 +397,7 @@ def source_from_cluster(session: Session, name: str) -> Source:
         ) from error
 
 
-def source_from_documents(documents: Sequence[object], file: str) -> Source:
+def source_from_documents(documents: Sequence[object], file: str) -> FromEarlierJob:
     """Return the one job among *documents*, which were read from *file*. Raises ``DocumentError``."""
     objects = [item for document in documents for item in _objects(document, file)]
     jobs = [item for item in objects if item.get("kind") == "MPIJob"]
@@ -281,7 +411,7 @@ def source_from_documents(documents: Sequence[object], file: str) -> Source:
         raise DocumentError(f"{file}: the MPIJob has no name")
     if not isinstance(jobs[0].get("spec"), dict):
         raise DocumentError(f"{file}: the MPIJob has no spec")
-    return Source(jobs[0], tuple(item for item in objects if item is not jobs[0]))
+    return FromEarlierJob(job=jobs[0], others=tuple(item for item in objects if item is not jobs[0]))
 
 
 def _objects(document: object, file: str) -> list[Object]:
@@ -294,47 +424,27 @@ def _objects(document: object, file: str) -> list[Object]:
     return [manifest if isinstance(manifest, dict) else document]
 
 
-def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptions) -> PreparedJob:
-    """Return the job of *source* as it would be created under *name*, empty for its own; nothing is created.
-
-    Raises what ``prepare`` raises, and ``NotFound`` where the files of the job are gone.
-    """
-    version = version_of(source.job)
-    new_name = name or str(source.job["metadata"]["name"])
-    check_job_name(new_name)
-    record = record_of(source.job)
-    again = fresh(source.job, new_name, pins_of(source.job, record) if record else None)
-    job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
-    check_pod_names(new_name, worker_count(job), version)
-    spec = spec_of(job, gang=again.gang, topology=again.topology)
-    place = _with_options(place, record, again)
-    cluster = look(session, spec, SubmitOptions(), place)
-    if cluster.context.kind is not version:
-        raise UsageError(
-            f"the job is an MPIJob of {version.value}, and this cluster serves {cluster.context.kind.version}",
-            hint="submit it anew: arena-topo submit mpi",
-        )
-    choice = choose(spec, cluster, place)
-    if choice.enforcement and (missing := missing_rights(session, choice.enforcement, session.namespace)):
-        choice = without_plan(choice, missing, place)
-    manifest = Manifest(job=job, kind=version, companions=_files(session, source, again))
-    return with_gang(spec, manifest, cluster, choice, place)
-
-
 def record_of(job: Object) -> PlanRecord | None:
-    """Return the plan of *job* as one that is in force, None where there is none or it cannot be read."""
+    """Return the plan of *job*, None where there is none or it cannot be read."""
     text = plan_text(job)
     try:
-        record = decode(text) if text is not None else None
+        return None if text is None else decode(text)
     except UnreadablePlan:
-        # The plan is dropped either way: only what it put onto the template is not known then.
         return None
-    return replace(record, stage=Stage.CONFIRMED) if record else None
 
 
-def _with_options(place: PlaceOptions, record: PlanRecord | None, again: FreshJob) -> PlaceOptions:
+def _own_pins(job: Object) -> "Pins | None":
+    """Return what the plan of *job* put onto it once in force, None where it has none that can be read."""
+    from arena_topo.jobs.enforce import pins_of
+
+    record = record_of(job)
+    return pins_of(job, replace(record, stage=Stage.CONFIRMED)) if record else None
+
+
+def _with_options(place: PlaceOptions, record: PlanRecord | None, again: "FreshJob") -> PlaceOptions:
     """Return *place* with what the job was submitted with."""
-    # A gang without a plan has its level from its scheduler alone; whichever keeps it together now gets the same.
+    # A gang without a plan has its level from its scheduler alone; whichever keeps it together now gets the
+    # same.
     plan = (
         options_from_annotation(record.requested_options)
         if record
@@ -350,66 +460,45 @@ def _with_options(place: PlaceOptions, record: PlanRecord | None, again: FreshJo
     return replace(place, plan=plan, gang=gang, requested=bool(record) and not again.gang)
 
 
-def _files(session: Session, source: Source, again: FreshJob) -> tuple[Object, ...]:
-    """Return the ConfigMap with the job's files, for the new job."""
-    if not again.files:
-        return ()
-    saved = next(
-        (
-            item
-            for item in source.others
-            if item.get("kind") == "ConfigMap" and (item.get("metadata") or {}).get("name") == again.files
-        ),
-        None,
-    )
-    if saved is None:
-        try:
-            saved = session.get(CONFIG_MAPS.path(session.namespace, again.files))
-        except NotFound as error:
-            raise NotFound(
-                f"the files of the job are gone: its ConfigMap {again.files} does not exist any more",
-                hint="submit it anew with --config-file, or from a file that has the ConfigMap beside the job",
-                status=404,
-            ) from error
-    name = again.job["metadata"]["name"]
-    metadata = {
-        "name": f"{name}-files",
-        "namespace": session.namespace,
-        "labels": again.job["metadata"].get("labels") or {},
-    }
-    content = {key: saved[key] for key in ("data", "binaryData") if saved.get(key)}
-    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content},)
+JobSource = FromFlags | FromManifest | FromEarlierJob
+"""Where a job that is to be submitted comes from."""
 
+
+# How a job that runs differs from what a submit of the same name would create.
 
 _SECRET = re.compile(r"secret|token|passw|credential|api_?key|access_?key|private", re.IGNORECASE)
-Place = tuple[str, int, str]
+_Place = tuple[str, int, str]
 """A variable: its role, the number of its container, and its name."""
 
 _MASK, _BEFORE, _AFTER = "***", "*** (before)", "*** (after)"
 """What stands for values that may be secret, as in kubectl diff."""
 
 
-def difference(session: Session, prepared: PreparedJob) -> tuple[str, tuple[str, ...]]:
-    """Return the unified diff from the job as it is to the one that was prepared, empty where they are alike, and notes.
+def difference(session: "Session", manifest: Manifest) -> tuple[str, tuple[str, ...]]:
+    """Return the unified diff from the job as it is to that of *manifest*, empty without one, and notes.
 
     What the server, a plan and a suspension put onto a job is no difference.
     """
-    wanted, notes = _with_defaults(session, prepared)
+    from difflib import unified_diff
+
+    from arena_topo.jobs.lookup import look_up_job
+    from arena_topo.manifest.fresh import unplanned
+
+    wanted, notes = _with_defaults(session, manifest)
     name = str(wanted["metadata"]["name"])
     _, existing = look_up_job(session, name)
-    live: Object = {}
-    if existing is not None:
-        record = record_of(existing)
-        live = _bare(unplanned(existing, pins_of(existing, record) if record else None))
+    live: Object = {} if existing is None else _bare(unplanned(existing, _own_pins(existing)))
     wanted = _bare(wanted)
     before, after = _masked(live, wanted)
     lines = unified_diff(_lines(before), _lines(after), f"live/{name}", f"submit/{name}", lineterm="")
     return "".join(f"{line}\n" for line in lines), notes
 
 
-def _with_defaults(session: Session, prepared: PreparedJob) -> tuple[Object, tuple[str, ...]]:
-    """Return the prepared job with the defaults of the server, which the job that runs has too."""
-    manifest = prepared.manifest
+def _with_defaults(session: "Session", manifest: Manifest) -> tuple[Object, tuple[str, ...]]:
+    """Return the job of *manifest* with the defaults of the server, which the job that runs has too."""
+    from arena_topo.kube.resources import jobs_of
+    from arena_topo.manifest.fresh import unplanned
+
     job = manifest.job
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     # The name is taken, by the very job that is compared: the server tries the new one under another.
@@ -426,7 +515,7 @@ def _with_defaults(session: Session, prepared: PreparedJob) -> tuple[Object, tup
 
 
 def _bare(value: Any) -> Any:
-    """Return *value* with its keys in order, and without those that are empty, which mean the same as none."""
+    """Return *value* with its keys in order, without empty ones, which mean the same as none."""
     if isinstance(value, dict):
         below = {key: _bare(value[key]) for key in sorted(value)}
         return {key: item for key, item in below.items() if item not in ({}, [], None)}
@@ -438,12 +527,12 @@ def _lines(job: Object) -> list[str]:
 
 
 def _masked(before: Object, after: Object) -> tuple[Object, Object]:
-    """Return copies of both jobs in which environment values that may be secret show only whether they differ."""
+    """Return copies of both jobs in which environment values that may be secret only show if they differ."""
     old, new = dict(_secrets(before)), dict(_secrets(after))
     return _with_masks(before, old, new, _BEFORE), _with_masks(after, new, old, _AFTER)
 
 
-def _with_masks(job: Object, own: Mapping[Place, Any], other: Mapping[Place, Any], mark: str) -> Object:
+def _with_masks(job: Object, own: Mapping[_Place, Any], other: Mapping[_Place, Any], mark: str) -> Object:
     """Return a copy of *job* with *mark* in place of the values of *own* that *other* has otherwise."""
     masked = deepcopy(job)
     for place, variable in _variables(masked):
@@ -452,14 +541,14 @@ def _with_masks(job: Object, own: Mapping[Place, Any], other: Mapping[Place, Any
     return masked
 
 
-def _variables(job: Object) -> Iterator[tuple[Place, Object]]:
+def _variables(job: Object) -> Iterator[tuple[_Place, Object]]:
     for role, template in (pod_templates(job) if job else {}).items():
         for index, container in enumerate(containers(template)):
             for variable in container.get("env") or ():
                 yield (role.value, index, str(variable.get("name"))), variable
 
 
-def _secrets(job: Object) -> Iterator[tuple[Place, Any]]:
+def _secrets(job: Object) -> Iterator[tuple[_Place, Any]]:
     for place, variable in _variables(job):
         if "value" in variable and _SECRET.search(place[2]):
             yield place, variable["value"]

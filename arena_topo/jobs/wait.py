@@ -62,7 +62,7 @@ def _timeout(name: str, job: JobView | None, goal: Goal) -> WaitTimeout:
     )
 
 
-# What becomes of a job that was just submitted: that it runs, or how it ends, with its log where that is asked for.
+# What happens to a job that was just submitted: that it runs, or how it ends, with its log where that is asked for.
 #
 # Its submitter looks again and again, by the rights that submitting takes, hears what the job waits for, and outlives a
 # restart of the API server. ``jobs/wait.py`` is for scripts: it watches, which takes a right of its own and reports

@@ -1,7 +1,7 @@
 """Following what changes: one stream of the API server for each kind of object, from a list on, without a gap.
 
 Streams end for many reasons, and a resource version may have expired meanwhile; then everything is listed again, and
-what changed in between is seen all the same.
+what changed in between is seen anyway.
 """
 
 import threading
@@ -188,14 +188,14 @@ class _Stream:
     version: str
 
     def run(self, put: Callable[[Change | Lost | None], bool]) -> None:
-        """Report each change to *put* as long as it is heard there, and at last why the stream cannot go on."""
+        """Report each change to *put* as long as it is heard there, and at last why the stream cannot continue."""
         failures = 0
         while put(None):
             version = self.version
             try:
                 for change in self._changes():
                     failures = 0
-                    # Whoever has listed everything again, or has closed, has no use for this stream.
+                    # Anyone who has listed everything again, or has closed, has no use for this stream.
                     if not put(change):
                         return
                 # A server that ends each stream at once must not be asked without a pause.
@@ -278,7 +278,7 @@ class JobWatch:
         try:
             return self._opened_among(others, name)
         except Forbidden:
-            # Every cluster has batch Jobs, and whoever may not watch them is no worse off than without these.
+            # Every cluster has batch Jobs, and users who cannot watch them are no worse off than without them.
             allowed = tuple(kind for kind in others if not kind.listed)
             if self._session.kinds or allowed == others:
                 raise

@@ -57,7 +57,7 @@ class Endless(Answer):
     """A stream on which nothing comes; its thread is a daemon, which ends with the tests."""
 
     def readline(self, limit: int = -1) -> bytes:
-        """Wait for good."""
+        """Wait permanently."""
         del limit
         threading.Event().wait()
         return b""

@@ -61,7 +61,7 @@ def test_a_record_that_goes_meanwhile_makes_room_too() -> None:
     ids=["not allowed", "a user's own"],
 )
 def test_a_job_that_cannot_be_recorded_is_worth_a_note(answers: tuple[Answer, ...], why: str) -> None:
-    """It runs all the same, and nothing of others is touched."""
+    """It runs anyway, and nothing of others is touched."""
     opened, transport = session(in_turn(*answers))
     note = write_arena_record(opened, JOB)
 

@@ -55,7 +55,7 @@ def test_other_messages_are_not_ours(text: str) -> None:
     "document", ["", "{", "[]", '{"from":1}', '{"likely":"2026-11-22T12:40:00Z"}', "[" * 9000]
 )
 def test_an_estimate_that_cannot_be_read_counts_as_none(document: str) -> None:
-    """The position and the reason are worth telling all the same."""
+    """The position and the reason are worth telling anyway."""
     said = read_message(f"number 1 of those that wait for a place: x\nstart: {document}")
     assert CheckMessage(1, "x", None) == said
 

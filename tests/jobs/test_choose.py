@@ -7,6 +7,7 @@ import pytest
 from arena_topo.errors import Forbidden, UsageError
 from arena_topo.jobs.options import GangRequest, PlaceOptions
 from arena_topo.jobs.prepare import SubmitChoice, TargetCluster, choose, without_plan
+from arena_topo.jobs.sources import JobRequest
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext
 from arena_topo.model.capabilities import ClusterFacts, Policy
@@ -26,7 +27,8 @@ def chosen(
     """Return what is chosen for *job* with the gang's *backend*, empty for no gang."""
     cluster = TargetCluster(context=RenderContext(ApiVersion.V2BETA1, resource), facts=facts)
     gang = GangRequest(scheduler=backend or "auto")
-    return choose(replace(job, gang=bool(backend)), cluster, replace(place, gang=gang))
+    request = JobRequest(job=replace(job, gang=bool(backend)), place=replace(place, gang=gang))
+    return choose(request, cluster)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +55,7 @@ def test_jobs_are_planned_where_that_means_something(
 
 
 def test_kueue_chooses_places_itself() -> None:
-    """A pin beside it would be a promise that nobody keeps."""
+    """A pin next to it would be a promise that nobody keeps."""
     with pytest.raises(UsageError, match="--pin=workers cannot be enforced under Kueue"):
         chosen(TOPOLOGY, STOCK, "kueue", PlaceOptions(pin=Pin.WORKERS))
 

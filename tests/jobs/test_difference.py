@@ -7,7 +7,6 @@ import pytest
 
 from arena_topo.jobs.enforce import rewritten, suspended_with_plan
 from arena_topo.jobs.sources import difference
-from arena_topo.jobs.submit import PreparedJob
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
@@ -46,8 +45,7 @@ def compared(live: Object | None, wanted: JobSpec, *, may_create: bool = True) -
             }
         )
 
-    prepared = PreparedJob(manifest=Manifest(job=manifest(wanted), kind=ApiVersion.V2BETA1))
-    return difference(session(answer)[0], prepared)
+    return difference(session(answer)[0], Manifest(job=manifest(wanted), kind=ApiVersion.V2BETA1))
 
 
 def running(job: JobSpec, enforcement: Enforcement = Enforcement.AFFINITY) -> Object:

@@ -116,7 +116,7 @@ def test_the_policy_gets_a_list_of_hosts() -> None:
 
 
 def test_affinity_names_the_nodes_and_spreads_evenly() -> None:
-    """Beside what the user's template required."""
+    """Next to what the user's template required."""
     made = suspended_job(record(Enforcement.AFFINITY, Stage.PROPOSED))
     own = {"key": "zone", "operator": "Exists"}
     required = "requiredDuringSchedulingIgnoredDuringExecution"

@@ -1,4 +1,4 @@
-"""Places for workers that come, beside those that are there."""
+"""Places for workers that come, next to those that are there."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,10 +1,10 @@
-"""After Ctrl-C the user learns what is left, and how to go on or undo it."""
+"""After Ctrl-C the user learns what is left, and how to continue or undo it."""
 
 from typing import Any
 
 import pytest
 
-from arena_topo.jobs.prepare import left_behind
+from arena_topo.jobs.submit import left_behind
 from arena_topo.model.keys import PLAN
 from arena_topo.model.plan import Slot
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
@@ -55,7 +55,7 @@ def test_nothing_is_left_where_nothing_was_created() -> None:
 def test_a_job_that_nobody_starts_is_resumed(record: PlanRecord, pods: list[Any]) -> None:
     """Without a confirmed plan, or with workers behind the gate that this process would have opened."""
     expected = (
-        "the job job is there and waits, nothing runs: arena-topo resume job goes on, "
+        "the job job is there and waits, nothing runs: arena-topo resume job continues, "
         "arena-topo delete job undoes it"
     )
     assert expected == left(planned(record), pods)
@@ -71,7 +71,7 @@ def test_a_job_that_nobody_starts_is_resumed(record: PlanRecord, pods: list[Any]
 )
 def test_a_job_that_has_started_goes_on_by_itself(record: PlanRecord | None, pods: list[Any]) -> None:
     """The terminal is not needed any more."""
-    expected = "the job job goes on without this terminal: arena-topo logs -f job follows it"
+    expected = "the job job continues without this terminal: arena-topo logs -f job follows it"
     assert left(planned(record), pods).startswith(expected)
 
 

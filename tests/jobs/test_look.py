@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.errors import Conflict, NotFound, UsageError
-from arena_topo.jobs.options import PlaceOptions, SubmitOptions
+from arena_topo.jobs.options import PlaceOptions
 from arena_topo.jobs.prepare import TargetCluster, look
+from arena_topo.jobs.sources import JobRequest
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job import JobSpec, PodOptions
 from tests.fakes import Answer, refusal, session, unserved
@@ -17,7 +18,7 @@ from tests.objects import mpijob
 def seen(server: Server, job: JobSpec = JOB) -> tuple[TargetCluster, list[str]]:
     """Return the cluster, and the calls as METHOD plural."""
     opened, transport = session(server)
-    cluster = look(opened, job, SubmitOptions(), PlaceOptions())
+    cluster = look(opened, JobRequest(job=job, place=PlaceOptions()))
     return cluster, [f"{call.method} {call.path.rsplit('/', 1)[-1]}" for call in transport.calls]
 
 
@@ -34,7 +35,7 @@ def test_a_cluster_without_mpijobs_is_told() -> None:
     """With what to install."""
     opened, _ = session(lambda _: unserved())
     with pytest.raises(NotFound, match="this cluster has no MPIJob resource") as caught:
-        look(opened, JOB, SubmitOptions(), PlaceOptions())
+        look(opened, JobRequest(job=JOB, place=PlaceOptions()))
     assert "MPI operator" in caught.value.hint
 
 
@@ -42,7 +43,7 @@ def test_a_taken_name_is_told_before_anything_is_created() -> None:
     """In Arena's words, as a sentence."""
     opened, transport = session(lambda _: Answer(body=mpijob("job")))
     with pytest.raises(Conflict, match="the job job already exists, please delete it first"):
-        look(opened, JOB, SubmitOptions(), PlaceOptions())
+        look(opened, JobRequest(job=JOB, place=PlaceOptions()))
     assert ["GET"] == [call.method for call in transport.calls]
 
 
@@ -80,6 +81,6 @@ def test_topology_asks_for_the_resource_that_the_nodes_offer(server: Server, res
 def test_the_user_may_choose_the_version() -> None:
     """Over the one that is served."""
     opened, _ = session(Server())
-    cluster = look(opened, JOB, SubmitOptions(version=ApiVersion.V1), PlaceOptions())
+    cluster = look(opened, JobRequest(job=JOB, place=PlaceOptions(), version=ApiVersion.V1))
 
     assert ApiVersion.V1 is cluster.context.kind

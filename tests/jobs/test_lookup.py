@@ -55,7 +55,7 @@ def test_a_version_that_is_no_longer_served_is_found_out(
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every command looks anew then."""
+    """Every command looks again then."""
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     opened, _ = session(serving(ApiVersion.V1), server="https://one.example.com")
 

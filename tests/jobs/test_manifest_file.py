@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import ArenaTopoError, DocumentError
-from arena_topo.jobs.sources import job_in, offline, plannable
+from arena_topo.jobs.sources import FromManifest, job_in, plannable
 from arena_topo.kinds.table import kind_of
 from tests.jobs.manifests import MANIFESTS
 
@@ -16,7 +16,7 @@ def test_every_kind_is_taken_as_it_was_written(name: str) -> None:
     """In all of its versions; the namespace alone is added, and what its kind is found and pinned by."""
     manifest = MANIFESTS[name]
     before = deepcopy(manifest)
-    job = offline(job_in([manifest], "job.yaml"), "ml").manifest.job
+    job = FromManifest(job_in([manifest], "job.yaml")).offline("ml").job
 
     assert before == manifest
     added = {"TrainJob": {"runtimePatches"}}.get(manifest["kind"], set())

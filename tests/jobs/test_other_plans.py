@@ -66,7 +66,7 @@ def reserved(*jobs: Object, **more: Any) -> dict[str, int]:
 
 
 def test_a_confirmed_plan_reserves_what_its_job_asks_for() -> None:
-    """Whatever the plan itself says of its time; whoever asks learns since when."""
+    """Whatever the plan itself says of its time; anyone who asks learns since when."""
     (plan,) = found(planned())
     assert (4, "default", "other", NOW) == (len(plan.reserved), plan.namespace, plan.name, plan.since)
 

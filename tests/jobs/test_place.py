@@ -1,4 +1,4 @@
-"""Waiting for a place: patient, told, and not for ever unless asked."""
+"""Waiting for a place: patient, told, and not forever unless asked."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -43,7 +43,7 @@ def test_the_pods_of_all_roles_are_numbered_through() -> None:
 
 
 def test_each_role_is_recorded_with_its_own_requests() -> None:
-    """So that whoever plans beside it knows what its pods will take."""
+    """So that anyone who plans next to it knows what its pods will take."""
     record = planner(tfjob())(racks())
 
     assert (

@@ -80,7 +80,7 @@ NO_PLACE = CheckMessage(3, "2 workers do not fit").text
             "kubectl describe localqueue team -n default",
         ),
         (
-            # A check keeps its old word beside a job that has lost its quota.
+            # A check keeps its old word next to a job that has lost its quota.
             workload(unreserved("preempted"), checks=[check(message=NO_PLACE)]),
             "preempted",
             0,
@@ -158,7 +158,7 @@ def test_one_reason_and_the_next_step(
 
 
 def test_the_estimate_of_our_check_is_the_jobs() -> None:
-    """Which the controller has written beside the reason."""
+    """Which the controller has written next to the reason."""
     item = workload(QUOTA, checks=[check(message=CheckMessage(1, "no room", START).text)])
     assert START == standing(fitted(item, WORKLOAD), "team").start
 
@@ -178,7 +178,7 @@ def test_the_workload_of_another_job_says_nothing() -> None:
 
 
 def test_who_may_not_see_it_is_told_so() -> None:
-    """Of each job that waits, and of no other; the jobs are shown all the same."""
+    """Of each job that waits, and of no other; the jobs are shown anyway."""
     waits, runs = queued("a", namespace="team"), queued("b", namespace="team", suspended=False)
     first, second = with_queues(session(lambda _: refusal(403, "Forbidden"))[0], [waits, runs])
     assert (
@@ -280,7 +280,7 @@ CHECKS = st.lists(st.fixed_dictionaries(dict.fromkeys(("name", "state", "message
 
 @given(active=JSON, conditions=CONDITIONS | JSON, checks=CHECKS | JSON)
 def test_whatever_a_workload_says_is_one_bounded_reason(active: Any, conditions: Any, checks: Any) -> None:
-    """Whoever may write it may write anything, and its job is shown all the same."""
+    """Anyone who may write it may write anything, and its job is shown anyway."""
     item = {
         **workload(active=active),
         "status": {"conditions": conditions, "admissionChecks": checks},

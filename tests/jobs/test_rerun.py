@@ -7,12 +7,8 @@ import pytest
 
 from arena_topo.errors import DocumentError, NotFound, UsageError
 from arena_topo.jobs.options import PlaceOptions
-from arena_topo.jobs.sources import (
-    Source,
-    prepare_rerun,
-    source_from_cluster,
-    source_from_documents,
-)
+from arena_topo.jobs.prepare import prepare
+from arena_topo.jobs.sources import FromEarlierJob, source_from_cluster, source_from_documents
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.objects import Object
@@ -62,16 +58,16 @@ def test_anything_else_is_one_clear_error(documents: list[object], message: str)
         source_from_documents(documents, "f")
 
 
-def again(source: Source, name: str = "", server: Server | None = None) -> Any:
+def again(source: FromEarlierJob, name: str = "", server: Server | None = None) -> Any:
     """Return the job that would be created."""
     opened, _ = session(server or Server())
-    return prepare_rerun(opened, source, name, PlaceOptions()).manifest
+    return prepare(opened, replace(source, name=name), PlaceOptions()).manifest
 
 
 def test_files_that_were_saved_with_the_job_are_created_again() -> None:
     """Under the new job's name."""
     job = render(replace(JOB, pod=FILES), RenderContext()).job
-    manifest = again(Source(job, (CONFIG,)), "next")
+    manifest = again(FromEarlierJob(job=job, others=(CONFIG,)), "next")
     (files,) = manifest.companions
 
     assert ("next", "next-files", {"file-0": "a"}) == (
@@ -85,7 +81,7 @@ def test_files_that_are_gone_are_named() -> None:
     """Without them the job would never start."""
     job = render(replace(JOB, pod=FILES), RenderContext()).job
     with pytest.raises(NotFound, match="its ConfigMap job-files does not exist any more"):
-        again(Source(job))
+        again(FromEarlierJob(job=job))
 
 
 def test_a_job_that_is_gone_is_found_in_a_file_alone() -> None:
@@ -106,4 +102,4 @@ def test_a_job_that_is_gone_is_found_in_a_file_alone() -> None:
 def test_what_cannot_be_is_refused(name: str, server: Server, message: str) -> None:
     """Before anything is created."""
     with pytest.raises(UsageError, match=message):
-        again(Source(SAVED), name, server)
+        again(FromEarlierJob(job=SAVED), name, server)

@@ -146,7 +146,7 @@ def test_a_job_that_was_half_created_is_told() -> None:
     ],
 )
 def test_what_a_plan_names_is_asked_for_only_where_it_is_an_object(path: str) -> None:
-    """Somebody else may have written the annotation, and the request has the rights of whoever resumes."""
+    """Somebody else may have written the annotation, and the request has the rights of those who resumes."""
     forged = PlanRecord(stage=Stage.PROPOSED, companion_paths=(path,))
     with pytest.raises(DocumentError, match="which is the path of no object"):
         resume_job(opened({PLAN: encode(forged)}), "job", AT_ONCE)

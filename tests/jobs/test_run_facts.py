@@ -66,7 +66,7 @@ def test_a_deadline_is_read_where_the_kind_has_it(spec: Any, seconds: int | None
 
 
 def test_the_deadline_of_a_jobsets_first_job_is_no_limit_of_the_jobset() -> None:
-    """Its jobs begin anew with each restart, so that nobody may count on its end."""
+    """Its jobs begin again with each restart, so that nobody may count on its end."""
     jobs = [{"template": {"spec": {"activeDeadlineSeconds": 60}}}]
     assert None is limit_of({"spec": {"replicatedJobs": jobs}})
     assert timedelta(seconds=60) == limit_of({"spec": {"runPolicy": {"activeDeadlineSeconds": 60}}})

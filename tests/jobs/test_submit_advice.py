@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.jobs.submit import GpuOffer, advice_on_command, advice_on_gpus, gpu_offer, never_fits
+from arena_topo.jobs.prepare import GpuOffer, advice_on_gpus, gpu_offer, never_fits
+from arena_topo.jobs.sources import advice_on_command
 from arena_topo.model.job import JobSpec, PodOptions
 from arena_topo.model.objects import Object
 from tests.documented_jobs import DOCUMENTED_JOBS

@@ -97,7 +97,7 @@ def worker(job: Object) -> Object:
 
 
 def test_the_users_own_affinity_stays() -> None:
-    """What was required beside the plan is still required."""
+    """What was required next to the plan is still required."""
     job = mpijob("job", workers=2)
     own = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [own]}}

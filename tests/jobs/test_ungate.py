@@ -80,7 +80,7 @@ def test_a_worker_that_vanishes_is_recreated_by_its_operator() -> None:
 
 
 def test_workers_that_never_come_are_told() -> None:
-    """With what to look at, and how to go on."""
+    """With what to look at, and how to continue."""
     opened, _ = session(server(gated(0)))
     told: list[str] = []
     times = iter([0.0, 1.0, 200.0])

@@ -81,7 +81,7 @@ def test_an_expired_watch_lists_again_and_misses_nothing() -> None:
     ],
 )
 def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
-    """It does not end the stream's thread, whose reader would wait for good."""
+    """It does not end the stream's thread, whose reader would wait permanently."""
     watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}, {JOBS: [[line]]}).session(), name="job")
 
     with pytest.raises(DocumentError, match="has a line that is no event"):

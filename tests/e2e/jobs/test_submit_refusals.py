@@ -40,7 +40,7 @@ def test_a_job_that_can_never_fit_is_not_created(arena: Arena, kube: Kube, names
 def test_a_job_without_a_plan_that_can_never_fit_is_not_created_either(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
-    """As far as counting goes; a dry run prints it all the same."""
+    """As far as counting goes; a dry run prints it anyway."""
     refused = submit(arena, workers=3)
     assert (3, "") == (refused.code, refused.out)
     assert "the job job can never fit: the cluster has 16 GPUs, which hold 2 of 3 workers" in refused.err

@@ -84,7 +84,7 @@ def test_after_ctrl_c_a_running_job_goes_on(
         code, said = interrupted(submit)
 
     assert 130 == code
-    assert "the job job goes on without this terminal: arena-topo logs -f job follows it" in said
+    assert "the job job continues without this terminal: arena-topo logs -f job follows it" in said
     assert kube.find(*MPIJOB, "job", namespace)
 
 
@@ -102,7 +102,7 @@ def test_after_ctrl_c_a_job_without_a_place_can_be_resumed(
         code, said = interrupted(submit)
 
     assert 130 == code
-    assert "arena-topo resume late goes on, arena-topo delete late undoes it" in said
+    assert "arena-topo resume late continues, arena-topo delete late undoes it" in said
     assert 3 == arena("resume", "late").code
     assert 0 == arena("delete", "late", "first").code
     assert None is kube.find(*MPIJOB, "late", namespace)

@@ -1,5 +1,6 @@
 """Elastic jobs that grow and shrink, pins and all, on a real API server with the real operators."""
 
+import json
 from collections.abc import Mapping
 
 import pytest
@@ -46,7 +47,7 @@ def gone(kube: Kube, namespace: str, api_version: str, kind: str, name: str = "b
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube, namespace: str) -> None:
-    """The new workers are pinned beside the others, which run on; the highest indices leave, and the pins with them."""
+    """The new workers are pinned next to the others, which run on; the highest indices leave, and the pins with them."""
     outcome = arena(*PYTORCH, "--min-workers=2", "--max-workers=6", "--workers=2", "torchrun t.py")
     assert 0 == outcome.code, outcome.err
     first = workers(kube, namespace, 2)
@@ -69,7 +70,7 @@ def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube,
     left = workers(kube, namespace, 3)
     assert uids(left).items() <= uids(grown).items()
     assert nodes_of(plan_on(kube, namespace, PYTORCHJOB)) == places(grown)[:3]
-    assert "bert-worker-0" == arena("get", "bert", "-o", "jsonpath={.chiefName}").out
+    assert "bert-worker-0" == json.loads(arena("get", "bert", "-o", "json").out)["chiefName"]
     assert 2 == arena("scale", "bert", "--workers=7").code
     assert 0 == arena("delete", "bert").code
 
@@ -78,7 +79,7 @@ def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube,
 def test_an_elastic_job_starts_as_large_as_it_fits_and_grows_when_there_is_room(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
-    """Two nodes of eight GPUs hold eight workers of two, and half as many beside a job that has one node."""
+    """Two nodes of eight GPUs hold eight workers of two, and half as many next to a job that has one node."""
     other = ("submit", "pytorch", "--name=other", "--gpus=8", "--image=i", "--gputopology", "c")
     assert 0 == arena(*other).code
     outcome = arena(*PYTORCH, "--nnodes=2:12", "torchrun t.py")

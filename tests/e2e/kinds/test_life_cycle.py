@@ -44,9 +44,9 @@ class Kind:
     flags: tuple[str, ...]
     stored: Mapping[str, object]
     retry: tuple[str, ...] = ()
-    """With which the job goes on once a pod is lost."""
+    """With which the job continues once a pod is lost."""
     comes_back: bool = True
-    """Whether a pod that is lost is made again at once."""
+    """Whether a pod that is lost is recreated at once."""
     fails: bool = True
     """Whether it fails as soon as its pods do."""
     said: str = ""
@@ -107,7 +107,7 @@ KINDS = {
         gpus=6,
         own=lambda pod: (pod["spec"]["hostname"], pod["spec"]["subdomain"]),
         expected=("bert-worker-0-0", "bert"),
-        # A lost pod starts the set anew.
+        # A lost pod starts the set again.
         retry=("--retry=1",),
         flags=("--retry=2", *LIMITS, *POD_FLAGS),
         stored={"spec.failurePolicy.maxRestarts": 2},
@@ -259,7 +259,7 @@ class Life:
         assert "bert" not in self.arena("list", f"--type={self.kind.other}").out
 
     def assert_shown(self) -> None:
-        """Fail unless get and describe show all of its pods, which of them is the first, and that they are where they shall be."""
+        """Fail unless get and describe show all of its pods, which of them is the first, and that they are where they must be."""
         names = [pod["metadata"]["name"] for pod in self.pods()]
         table = self.arena("get", "bert").out
         assert f"Trainer:   {self.kind.api[1].upper()}\n" in table

@@ -20,7 +20,7 @@ def stamped(nanos: int, text: str) -> bytes:
 def logs(draw: st.DrawFn) -> list[tuple[int, str]]:
     """Return a log's stamps and texts in the order of its file.
 
-    The clock goes on, but lines may be up to a second older than the newest one before, and lines and stamps repeat.
+    The clock continues, but lines may be up to a second older than the newest one before, and lines and stamps repeat.
     """
     steps = draw(
         st.lists(

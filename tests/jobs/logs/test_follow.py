@@ -72,7 +72,7 @@ def test_a_missing_permission_ends_the_following() -> None:
 
 
 def test_one_401_is_answered_by_fresh_credentials_and_two_end_the_following() -> None:
-    """Tokens are read anew for every request; one that is refused again is wrong."""
+    """Tokens are read again for every request; one that is refused again is wrong."""
     refused = [refusal(401, "Unauthorized") for _ in range(3)]
     ended = [launcher(), launcher(ended=0)]
 

@@ -139,7 +139,7 @@ class TorturedPod:
         self._runs = [self._log(self.life + 1, run) for run in range(self._torments.restarts + 1)]
         self.expected += [text for log in self._runs for _, text in log]
         self.run, self._written, self._file_begins = 0, 0, 0
-        # Whoever lists pods in another thread sees the new one only when its log is there.
+        # Anyone who lists pods in another thread sees the new one only when its log is there.
         self.life += 1
 
     def _log(self, life: int, run: int) -> list[tuple[int, bytes]]:
