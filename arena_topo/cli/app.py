@@ -97,11 +97,6 @@ COMMANDS = {
         "arena_topo.cli.commands.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER
     ),
     "prune": Entry("arena_topo.cli.commands.arena:prune", "Delete jobs that have ended.", _JOBS),
-    "logviewer": Entry(
-        "arena_topo.cli.commands.arena:logviewer",
-        "Show the address of the page that has a job's log.",
-        _OTHER,
-    ),
     "whoami": Entry("arena_topo.cli.commands.arena:whoami", "Show who you are on the cluster.", _OTHER),
     "config": Entry(
         "arena_topo.cli.commands.config:config",

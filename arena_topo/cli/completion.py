@@ -1,6 +1,6 @@
 """Completion of values in a shell: jobs, instances, nodes and the like, in bounded time and without a word.
 
-A TAB must never hang a shell: whoever does not answer in a second and a half has nothing to offer. The question is asked in a
+A TAB must never hang a shell: a server that does not answer in a second and a half has nothing to offer. The question is asked in a
 thread of its own, since neither the resolution of a name nor a credential plugin can be interrupted.
 """
 
@@ -27,7 +27,7 @@ _LONGEST = 1.5
 _MOST = 500
 """Values that are offered; a shell does not show more than it can page."""
 
-Find = Callable[["ConnectionFlags", click.Context], Iterable[str]]
+_Find = Callable[["ConnectionFlags", click.Context], Iterable[str]]
 
 
 def values(param: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem] | None:
@@ -105,7 +105,7 @@ def _jobs(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
         return _names(_items(session, jobs_of(kind).path(session.namespace)))
 
     found: list[str] = []
-    # Who may not list one kind is offered the others.
+    # Users who cannot list one kind are offered the others.
     with suppress(ArenaTopoError):
         if means_mpijobs(session):
             found += in_served_version(session, names)[1]
@@ -180,7 +180,7 @@ def _queues(connection: "ConnectionFlags", _: click.Context) -> list[str]:
     return found
 
 
-def _kubeconfig(plural: str) -> Find:
+def _kubeconfig(plural: str) -> _Find:
     def find(connection: "ConnectionFlags", _: click.Context) -> list[str]:
         from arena_topo.kube.kubeconfig import names_of
 
@@ -195,7 +195,7 @@ def _layouts(_: "ConnectionFlags", __: click.Context) -> list[str]:
     return names()
 
 
-_FINDERS: dict[str, Find] = {
+_FINDERS: dict[str, _Find] = {
     "JOB": _jobs,
     "NODE": _nodes,
     "--instance": _instances,
@@ -217,7 +217,6 @@ _FILES = frozenset(
     {
         "--kubeconfig",
         "--from",
-        "--measured",
         "--calibration",
         "--template",
         "--file",

@@ -1,22 +1,24 @@
-"""Arena's commands for what this program does not do, each refused by its name, with what to use instead.
-
-How a command is declared: its flags are the fields of one frozen value, which its function receives.
+"""How a command is declared: its flags are the fields of one frozen value, which its function receives.
 
 ::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class GetFlags:
         name: str = argument(metavar="JOB")
-        output: str | None = option("-o", "--output", type=click.Choice(["wide", "json"]), help="Output format.")
+        output: str | None = option("-o", "--output", type=click.Choice(["wide", "json"]), help="Format.")
         kube: KubeFlags
 
     @command("get", GetFlags)
     def get(flags: GetFlags) -> None: ...
 
-A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class; a command names in
-``parts`` the fields for which it has a subclass, as ``submit`` has one for each kind of job. A field without
-a declaration is a value that the command's own click class left in the context's ``params``. The functions below
-return fields; their annotations say what click will put there, so that mypy compares it with the field's type.
+A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class; a
+command names in ``parts`` the fields for which it has a subclass, as ``submit`` has one for each kind of job.
+A field without a declaration is a value that the command's own click class left in the context's ``params``.
+The functions below return fields; their annotations say what click will put there, so that mypy compares it
+with the field's type.
+
+The module has three parts: how words are read, as Go's flags are; how help is laid out; and ``command`` with
+the functions that declare flags.
 """
 
 import re
@@ -40,8 +42,9 @@ if TYPE_CHECKING:
 
 # The words of a command line, as click's parser will read them: which is a flag, and which is a flag's value.
 #
-# Arena's and kubectl's flags are Go's: a flag that is true or false may stand alone or have its value after an equals
-# sign, never in the next word. click knows flags that stand alone, and flags that always have a value.
+# Arena's and kubectl's flags are Go's: a flag that is true or false may stand alone or have its value after
+# an equals sign, never in the next word. click knows flags that stand alone, and flags that always have a
+# value.
 
 TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -70,9 +73,9 @@ class ClickWords:
 def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> ClickWords:
     """Return *words* with Go's flags as click takes them.
 
-    A flag whose type says by ``bare`` what it means alone gets that value, unless the type says by ``may_be`` that the
-    next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type these are
-    ``--gang=true sh --follow --follow``: a short flag that stands alone gets its long form.
+    A flag whose type says by ``bare`` what it means alone gets that value, unless the type says by ``may_be``
+    that the next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type
+    these are ``--gang=true sh --follow --follow``: a short flag that stands alone gets its long form.
     """
     bare = {name: option.type for option in options if hasattr(option.type, "bare") for name in option.opts}
     switches = {name for option in options if option.is_flag for name in option.opts}
@@ -131,7 +134,8 @@ def _flag_at_end(word: str, with_value: set[str]) -> str:
         return word if word in with_value else ""
     if not word.startswith("-"):
         return ""
-    # -fn ml: switches may stand before a flag with a value, and the rest of the word is its value where there is one.
+    # -fn ml: switches may stand before a flag with a value, and the rest of the word is its value where there
+    # is one.
     for place, letter in enumerate(word[1:], start=1):
         if f"-{letter}" in with_value:
             return f"-{letter}" if place == len(word) - 1 else ""
@@ -153,15 +157,15 @@ def check_values(options: Sequence[click.Option], words: Sequence[str]) -> None:
 
 
 def _long(options: Sequence[click.Option], name: str) -> str:
-    """Return the long form of the flag *name*."""
     names = next(option.opts for option in options if name in option.opts)
     return next((long for long in names if long.startswith("--")), name)
 
 
 # How help looks: flags under headings, the connection's once for all commands, and no word that is broken.
 #
-# A line that does not fit is broken between words only, so that flags, images and paths can be copied; below 80 columns the text of a
-# flag stands under it. An example that does not fit goes on after a backslash, as a shell reads it.
+# A line that does not fit is broken between words only, so that flags, images and paths can be copied; below
+# 80 columns the text of a flag stands under it. An example that does not fit continues after a backslash, as a
+# shell reads it.
 
 _STACKED_BELOW = 80
 """Columns; two columns side by side leave too little for words below that."""
@@ -235,8 +239,6 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--objective",
         "--coalesce",
         "--share-gpus",
-        "--nccl-version",
-        "--measured",
         "--pin",
         "--expect-nodes",
         "--selector",
@@ -277,8 +279,8 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
 """The headings of a page with many flags; one that stands nowhere comes under "Options"."""
 
 
-class PageFormatter(click.HelpFormatter):
-    """Lays help out by the rules above."""
+class _PageFormatter(click.HelpFormatter):
+    """Lays help out by the rules above, under ``_SECTIONS``."""
 
     def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
         """Write the line that says how the command is typed."""
@@ -311,12 +313,12 @@ class PageFormatter(click.HelpFormatter):
 
 
 class PageContext(click.Context):
-    """A context whose help is laid out by ``PageFormatter``."""
+    """A context whose help is laid out by ``_PageFormatter``."""
 
-    formatter_class = PageFormatter
+    formatter_class = _PageFormatter
 
 
-def write_flags(
+def _write_flags(
     rows: Iterable[tuple[Sequence[str], tuple[str, str]]], formatter: click.HelpFormatter
 ) -> None:
     """Write flags, each given as its spellings and its row: under headings where they are many."""
@@ -331,7 +333,7 @@ def write_flags(
                 formatter.write_dl(sections[heading])
 
 
-def write_connection_note(formatter: click.HelpFormatter) -> None:
+def _write_connection_note(formatter: click.HelpFormatter) -> None:
     """Say where the connection's flags are listed."""
     with formatter.section(CONNECTION):
         formatter.write_text("-n NAMESPACE, --context NAME and others: arena-topo --help lists them.")
@@ -375,6 +377,8 @@ def _filled(text: str, width: int, begin: str, rest: str) -> str:
     )
 
 
+# Commands and their flags.
+
 Value = TypeVar("Value")
 Flags = TypeVar("Flags")
 
@@ -383,10 +387,10 @@ Run = Callable[[Flags], int | None]
 _PARAMETER = "click parameter"
 _NO_PARTS: Mapping[str, type] = MappingProxyType({})
 _DEFAULTS, _ORIGIN, _OFF = "arena_topo.defaults", "arena_topo.origin", "arena_topo.off"
-"""Keys of a context's ``meta``: what the user has set, where the value at hand comes from, flags typed as false."""
+"""Keys of a context's ``meta``: what the user has set, where a value comes from, flags typed as false."""
 
 
-class FlagOption(click.Option):
+class _FlagOption(click.Option):
     """A flag that may be set for all runs, by a variable or a file: ``arena_topo.cli.defaults``.
 
     ``is_of_connection``: its class of flags has ``of_connection``, and help lists it once for all commands.
@@ -409,29 +413,56 @@ class FlagOption(click.Option):
         if setting is None:
             return value, source
         ctx.meta[_ORIGIN] = setting.origin
-        if not self.multiple and len(setting.values) != 1:
-            raise UsageError(
-                f"{setting.origin}: {self.opts[0]} takes one value, and {len(setting.values)} are given"
-            )
-        return (setting.values if self.multiple else setting.values[0]), ParameterSource.DEFAULT_MAP
+        return _values(self, setting), ParameterSource.DEFAULT_MAP
 
     def process_value(self, ctx: click.Context, value: Any) -> Any:
-        """Return the value as the flag reads it; an error says where a value comes from that was not typed."""
+        """Return the value as the flag reads it; errors name the origin of a value that was not typed."""
         # click processes each value right after it is consumed.
         origin = ctx.meta.pop(_ORIGIN, "")
         try:
             return super().process_value(ctx, value)
-        except click.UsageError as error:
-            if not origin:
+        except (click.UsageError, UsageError) as error:
+            known = _refused(self, value)
+            # What click says of a value that was typed comes with the command's usage.
+            if not (origin or known):
                 raise
-            raise UsageError(f"{origin}: {error.format_message()}") from error
-        except UsageError as error:
-            if not origin:
-                raise
-            raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
+            raise _at(origin, known or error) from error
 
 
-class FlagArgument(click.Argument):
+def read_setting(option: click.Option, setting: "Setting", ctx: click.Context) -> Any:
+    """Return what *option* makes of *setting*. Raises ``UsageError`` that names where it was set."""
+    values = _values(option, setting)
+    try:
+        return option.type_cast_value(ctx, values)
+    except (click.UsageError, UsageError) as error:
+        raise _at(setting.origin, _refused(option, values) or error) from error
+
+
+def _values(option: click.Option, setting: "Setting") -> tuple[str, ...] | str:
+    if option.multiple:
+        return setting.values
+    if len(setting.values) != 1:
+        name, count = option.opts[0], len(setting.values)
+        raise UsageError(f"{setting.origin}: {name} takes one value, and {count} are given")
+    return setting.values[0]
+
+
+def _refused(option: click.Option, value: Any) -> UsageError | None:
+    from arena_topo.cli.refused import refusal
+
+    # Of a value such as jsonpath={.name} the word counts.
+    return refusal(f"{_long([option], option.opts[0])}={str(value).partition('=')[0]}")
+
+
+def _at(origin: str, error: click.UsageError | UsageError) -> UsageError:
+    """Return *error* as one of our own, which begins with *origin* where there is one."""
+    where = f"{origin}: " if origin else ""
+    if isinstance(error, UsageError):
+        return UsageError(f"{where}{error.message}", hint=error.hint)
+    return UsageError(f"{where}{error.format_message()}")
+
+
+class _FlagArgument(click.Argument):
     """A positional argument whose values a shell completes."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
@@ -459,11 +490,11 @@ class FlagCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own flags; those of the connection are the same for all commands."""
         params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        own = [param for param in params if not (isinstance(param, FlagOption) and param.is_of_connection)]
+        own = [param for param in params if not (isinstance(param, _FlagOption) and param.is_of_connection)]
         rows = ((param.opts, param.get_help_record(ctx)) for param in own)
-        write_flags(((names, row) for names, row in rows if row), formatter)
+        _write_flags(((names, row) for names, row in rows if row), formatter)
         if len(own) < len(params):
-            write_connection_note(formatter)
+            _write_connection_note(formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the words before click does, who takes any word for a value."""
@@ -478,12 +509,12 @@ class FlagCommand(click.Command):
         rest = super().parse_args(ctx, words.words)
         # After --help, which prints its page whatever a profile says.
         _defaults(ctx).profile.check_section(
-            command_name(ctx), [name for one in options for name in one.opts]
+            _command_name(ctx), [name for one in options for name in one.opts]
         )
         return rest
 
 
-def command_name(ctx: click.Context) -> str:
+def _command_name(ctx: click.Context) -> str:
     """Return the words of the command of *ctx* without the program's own, such as ``submit mpi``."""
     return " ".join(ctx.command_path.split()[len(ctx.find_root().command_path.split()) :])
 
@@ -491,7 +522,7 @@ def command_name(ctx: click.Context) -> str:
 def _setting_of(option: click.Option, ctx: click.Context) -> "Setting | None":
     # A profile that cannot be used is reported when a command runs, not while its line is completed.
     with suppress(*((UsageError,) if ctx.resilient_parsing else ())):
-        return _defaults(ctx).find(command_name(ctx), option.opts, multiple=option.multiple)
+        return _defaults(ctx).find(_command_name(ctx), option.opts, multiple=option.multiple)
     return None
 
 
@@ -513,7 +544,7 @@ def command(
     parts: Mapping[str, type] = _NO_PARTS,
     **attributes: Any,
 ) -> Callable[[Run[Flags]], click.Command]:
-    """Turn a function of one *flags* value into the command *name*; its docstring is the help text, where none is given.
+    """Turn a function of one *flags* value into the command *name*; its docstring is the help text.
 
     The function returns an exit code (see ``ExitCode``), or None for success.
     """
@@ -529,7 +560,7 @@ def command(
 
 
 def _without_shared_names(params: Iterable[click.Parameter]) -> list[click.Parameter]:
-    """Return *params*, of which the first has a name that two have: Arena's ``prune -s`` is not kubectl's ``-s``."""
+    """Return *params*; of two with one name the first has it: Arena's ``prune -s`` is not kubectl's ``-s``."""
     taken: set[str] = set()
     distinct = []
     for param in params:
@@ -540,14 +571,14 @@ def _without_shared_names(params: Iterable[click.Parameter]) -> list[click.Param
     return distinct
 
 
-def declared(parameter: Callable[[str], click.Parameter]) -> Any:
+def _declared(parameter: Callable[[str], click.Parameter]) -> Any:
     """Return a field of flags; *parameter* builds its click parameter from the field's name."""
     return field(metadata={_PARAMETER: parameter})
 
 
 def argument(**attributes: Any) -> Any:
     """Return a positional argument."""
-    return declared(lambda name: FlagArgument([name], **attributes))
+    return _declared(lambda name: _FlagArgument([name], **attributes))
 
 
 @overload
@@ -559,7 +590,7 @@ def option(*names: str, type: click.ParamType[Value], help: str, **attributes: A
 def option(*names: str, **attributes: Any) -> Any:
     """Return an option of any type; None where it is not given and has no default."""
     # A name without dashes tells click under which name to pass the value: the field's.
-    return declared(lambda name: FlagOption([*names, name], **attributes))
+    return _declared(lambda name: _FlagOption([*names, name], **attributes))
 
 
 def text(
@@ -571,7 +602,8 @@ def text(
     type: click.ParamType[str] = click.STRING,
 ) -> str:
     """Return an option that takes a text, empty by default."""
-    # click takes a default as the value of a required option that is not given, so only one of the two is set.
+    # click takes a default as the value of a required option that is not given, so only one of the two is
+    # set.
     rest: dict[str, Any] = (
         {"required": True} if required else {"default": default, "show_default": bool(default)}
     )
@@ -601,19 +633,25 @@ def output_format(*forms: str) -> str:
 
 
 def parameters(flags: type, parts: Mapping[str, type] = _NO_PARTS) -> Iterator[click.Parameter]:
-    """Yield the click parameters that the fields of *flags* declare, in their order; *parts* are those of other types."""
+    """Yield the click parameters that the fields of *flags* declare, in their order.
+
+    *parts* are those of other types.
+    """
     for flag in fields(flags):
         if _is_flags(part := parts.get(flag.name, flag.type)):
             yield from parameters(part)
         elif declared := flag.metadata.get(_PARAMETER):
             parameter = declared(flag.name)
-            if isinstance(parameter, FlagOption):
+            if isinstance(parameter, _FlagOption):
                 parameter.is_of_connection = getattr(flags, "of_connection", False)
             yield parameter
 
 
 def _value(flags: type[Flags], values: Mapping[str, Any], parts: Mapping[str, type] = _NO_PARTS) -> Flags:
-    """Return the *flags* whose fields have the *values* that click read, by name; *parts* are those of other types."""
+    """Return the *flags* whose fields have the *values* that click read, by name.
+
+    *parts* are those of other types.
+    """
     return flags(
         **{
             flag.name: _value(part, values)

@@ -1,4 +1,4 @@
-"""The boundary of the program: every way in which a command line can end becomes words on stderr and an exit code."""
+"""The boundary of the program: however a command line ends, there are words on stderr and an exit code."""
 
 import os
 import sys
@@ -19,7 +19,10 @@ _BROKEN_PIPE = 141
 
 
 def run(args: Sequence[str]) -> int:
-    """Run the command line *args* and return the exit code; errors are reported on stderr, never as a traceback."""
+    """Run the command line *args* and return the exit code.
+
+    Errors are reported on stderr, never as a traceback.
+    """
     if _COMPLETION in os.environ:
         return _complete(args)
     try:
@@ -65,7 +68,10 @@ def _is_utf8(text: str) -> bool:
 
 
 def _complete(args: Sequence[str]) -> int:
-    """Complete the line that the shell has put into the environment; what is wrong with it is reported when it is run."""
+    """Complete the line that the shell has put into the environment.
+
+    What is wrong with it is reported when it is run.
+    """
     # click leaves by SystemExit, and a line that cannot be parsed has no completion.
     with suppress(Exception, SystemExit, KeyboardInterrupt):
         cli.main(list(args), prog_name="arena-topo", complete_var=_COMPLETION)
@@ -86,10 +92,15 @@ def program_name() -> str:
 
 
 def _usage(error: click.UsageError) -> int:
+    from arena_topo.cli.refused import refusal
+
+    if isinstance(error, click.NoSuchOption) and (refused := refusal(error.option_name)):
+        report(refused)
+        return refused.exit_code
     # click suggests whatever is least unlike.
     is_unknown = isinstance(error, click.exceptions.NoSuchCommand | click.NoSuchOption)
     say(f"error: {error.message if is_unknown else error.format_message()}", style="error")
-    if is_unknown and (hint := suggestion(error)):
+    if is_unknown and (hint := _suggestion(error)):
         say(f"hint: {hint}", style="hint")
     path = error.ctx.command_path if error.ctx else program_name()
     say(f"See '{path} --help' for usage.")
@@ -107,14 +118,15 @@ def _quiet_pipe() -> int:
 
 # What a misspelt command or flag was meant to be, where that is clear; an unlike word is worse than none.
 #
-# Two words are like each other when one edit makes one of the other, two edits for words of six letters or more; an edit inserts,
-# removes or replaces a letter, or swaps two neighbours. ``--wokers`` is like ``--workers``, and ``frob`` is like nothing.
+# Two words are like each other when one edit makes one of the other, two edits for words of six letters or
+# more; an edit inserts, removes or replaces a letter, or swaps two neighbours. ``--wokers`` is like
+# ``--workers``, and ``frob`` is like nothing.
 
 _SHORTEST_PREFIX = 4
 """Letters from which a beginning stands for a whole word."""
 
 
-def suggestion(error: click.UsageError) -> str:
+def _suggestion(error: click.UsageError) -> str:
     """Return the hint for *error*, empty where there is nothing to suggest."""
     if isinstance(error, click.exceptions.NoSuchCommand) and error.ctx:
         like = similar(error.command_name, _commands(error.ctx))
@@ -126,7 +138,7 @@ def suggestion(error: click.UsageError) -> str:
 
 
 def similar(word: str, words: Iterable[str]) -> list[str]:
-    """Return those of *words* that are most like *word*: the ones that take the fewest edits, else the ones it begins."""
+    """Return those of *words* most like *word*: those that take the fewest edits, else those it begins."""
     bare = word.lstrip("-")
     most = 2 if len(bare) >= 6 else 1
     # A single letter is one edit away from every other.

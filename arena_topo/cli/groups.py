@@ -1,7 +1,8 @@
-"""Groups of commands. The root group imports a command only to run it; the groups below it are imported whole.
+"""Groups of commands. The root imports a command only to run it; the groups below it are imported whole.
 
-The root is what every start pays for, so this module imports click alone. Arena's commands for what this program does
-not do are refused by name, each with what to use instead.
+The root is what every start pays for, so this module imports nothing but click and the way commands are
+declared. A name that no group has may be one that is refused: ``arena_topo.cli.refused`` says what to use
+instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,6 @@ from typing import Any, NamedTuple, cast
 import click
 
 from arena_topo.cli.declare import CONNECTION, PageContext
-from arena_topo.errors import UsageError
 
 
 class CommandGroup(click.Group):
@@ -38,7 +38,7 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name or an alias."""
-        return super().get_command(ctx, self.canonical(cmd_name)) or refused(ctx, cmd_name)
+        return super().get_command(ctx, self.canonical(cmd_name)) or _refused(ctx, cmd_name)
 
     def spellings(self, ctx: click.Context) -> list[str]:
         """Return the names and the aliases of all commands."""
@@ -94,10 +94,26 @@ def _names_file(arg: str) -> bool:
     return arg.startswith("-f") or arg.partition("=")[0] == "--file"
 
 
-def refused(ctx: click.Context, name: str) -> click.Command | None:
-    """Return the refusal of a command that Arena has and this program has not, None for any other name."""
+def _refused(ctx: click.Context, name: str) -> click.Command | None:
+    """Return a command that refuses *name* and all that follows; None for a name that nobody knows."""
+    from arena_topo.cli.refused import refusal
+
     own = len(ctx.find_root().command_path.split())
-    return refusal(" ".join([*ctx.command_path.split()[own:], name]))
+    error = refusal(" ".join([*ctx.command_path.split()[own:], name]))
+    if error is None:
+        return None
+
+    def refuse(**_: Any) -> None:
+        raise error
+
+    return click.Command(
+        name,
+        callback=refuse,
+        params=[click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        help=error.message,
+        add_help_option=False,
+    )
 
 
 class Entry(NamedTuple):
@@ -127,7 +143,7 @@ class LazyGroup(CommandGroup):
         """Import and return a command."""
         entry = self.entries.get(self.canonical(cmd_name))
         if entry is None:
-            return refused(ctx, cmd_name)
+            return _refused(ctx, cmd_name)
         module, _, attribute = entry.target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
 
@@ -147,55 +163,3 @@ class LazyGroup(CommandGroup):
         for name, entry in self.entries.items():
             sections.setdefault(entry.section, []).append((name, entry.help))
         return sections
-
-
-_BESIDE = "use arena itself, which works beside arena-topo on the same cluster: arena {words}"
-_KINDS = {
-    "Horovod": ("horovodjob", "horovod", "hj"),
-    "elastic training": ("etjob", "et"),
-    "DeepSpeed": ("deepspeedjob", "dp"),
-    "Ray": ("rayjob", "rj"),
-    "Spark": ("sparkjob", "spark"),
-    "Volcano": ("volcanojob", "vj"),
-}
-
-REFUSED = {
-    **{
-        f"submit {name}": f"arena-topo submits MPI, PyTorch and TensorFlow jobs, JobSets, TrainJobs and Jobs, and no {kind} jobs"
-        for kind, names in _KINDS.items()
-        for name in names
-    },
-    "serve": "arena-topo runs training jobs, and serves no models",
-    "cron": "arena-topo has no jobs that repeat: Arena's are TensorFlow jobs only",
-    "model": "arena-topo keeps no registry of models, and makes no profiles of them",
-    "evaluate": "arena-topo has no jobs of evaluation, which Arena has given up as well",
-    "llm": "arena-topo deploys no language models",
-    "data": "arena-topo lists no data volumes",
-    "scalein": "Arena scales its elastic training jobs with it",
-    "scaleout": "Arena scales its elastic training jobs with it",
-}
-"""Why each is refused, by the words of the command."""
-_INSTEAD = {
-    "data": "kubectl get persistentvolumeclaims lists what --data can mount",
-    "submit horovodjob": 'Horovod runs as an MPI job: arena-topo submit mpi ... "horovodrun ..." or "mpirun ..."',
-    **dict.fromkeys(("scalein", "scaleout"), "arena-topo scale JOB --workers=N changes the size of a job"),
-}
-
-
-def refusal(words: str) -> click.Command | None:
-    """Return a command that refuses *words*, such as ``submit rayjob``, with all that follows; None for other words."""
-    if words not in REFUSED:
-        return None
-
-    def refuse(**_: Any) -> None:
-        hint = _INSTEAD.get(words, _BESIDE.format(words=words))
-        raise UsageError(f"{words!r} is not supported: {REFUSED[words]}", hint=hint)
-
-    return click.Command(
-        words.rpartition(" ")[2],
-        callback=refuse,
-        params=[click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)],
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-        help=REFUSED[words],
-        add_help_option=False,
-    )

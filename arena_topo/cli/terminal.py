@@ -1,4 +1,4 @@
-"""Messages beside the data: notices, warnings and errors, all on stderr."""
+"""Messages next to the data: notices, warnings and errors, all on stderr."""
 
 import os
 import re
@@ -74,7 +74,7 @@ def wants_colour(stream: TextIO) -> bool:
 
 _GAP = r"\S {2,}(?=\S)"
 _LEAST_ROOM = 24
-"""Columns of a terminal that a sentence has beside its name."""
+"""Columns of a terminal that a sentence has next to its name."""
 _MARGIN = r"(?:\x1b\[[0-9;]*m| )*"
 
 _STATUS_COLOURS = {
@@ -162,7 +162,7 @@ def broken_between_words(text: str, width: int) -> str:
     """Return *text* with its sentences broken to *width* columns; rows of tables, whose columns count, stay as they are.
 
     For example, at 20 columns ``  - the links lie idle`` becomes ``  - the links lie`` and ``    idle``; at 40, the sentence
-    of ``evidence:  the schema of MPIJob v2beta1 in /openapi/v3`` goes on below its first word.
+    of ``evidence:  the schema of MPIJob v2beta1 in /openapi/v3`` continues below its first word.
     """
     return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
 

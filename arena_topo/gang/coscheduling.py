@@ -14,13 +14,13 @@ from arena_topo.gang.pod_groups import (
 from arena_topo.model import keys
 from arena_topo.model.job import Decoration, Gang
 
-SCHEDULER = "scheduler-plugins-scheduler"
+_SCHEDULER = "scheduler-plugins-scheduler"
 
 
 def decorate(gang: Gang) -> Decoration:
     """Return what makes the gang one PodGroup: the operator's where it creates one, else our own."""
     # An operator that creates PodGroups also names the scheduler, and cannot be overruled.
-    scheduler = gang.operator_gangs or SCHEDULER
+    scheduler = gang.operator_gangs or _SCHEDULER
     # The operator takes every name but volcano for that of a scheduler with the coscheduling plugin.
     refuse_other_operator(gang, "coscheduling", scheduler if scheduler != "volcano" else "")
     together = f"coscheduling ({scheduler}) starts {gang.size} pods together"

@@ -9,7 +9,7 @@ from arena_topo.model.job import Decoration, Gang
 from arena_topo.model.keys import KAI_QUEUE
 from arena_topo.model.text.words import last_part
 
-SCHEDULER = "kai-scheduler"
+_SCHEDULER = "kai-scheduler"
 
 
 def decorate(gang: Gang) -> Decoration:
@@ -29,7 +29,7 @@ def decorate(gang: Gang) -> Decoration:
         # The pod-grouper reads the level from the owner of the pods, which is the MPIJob.
         job_annotations=_level(gang),
         pod_labels={KAI_QUEUE: gang.queue},
-        scheduler_name=SCHEDULER,
+        scheduler_name=_SCHEDULER,
         notes=(f"KAI starts {gang.size} pods together, from queue {gang.queue}",),
     )
 

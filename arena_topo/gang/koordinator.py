@@ -9,13 +9,13 @@ from arena_topo.gang.pod_groups import refuse_other_operator
 from arena_topo.model import keys
 from arena_topo.model.job import Decoration, Gang
 
-SCHEDULER = "koord-scheduler"
+_SCHEDULER = "koord-scheduler"
 _STRATEGY = {True: "MustGather", False: "PreferGather"}
 
 
 def decorate(gang: Gang) -> Decoration:
     """Return labels and annotations of the workers; Koordinator's scheduler creates the PodGroup from them."""
-    refuse_other_operator(gang, "koordinator", SCHEDULER)
+    refuse_other_operator(gang, "koordinator", _SCHEDULER)
     # Strict: where one worker finds no place, those that already wait give theirs back.
     annotations = {f"{keys.KOORDINATOR_GANG}/mode": "Strict"}
     if gang.level:
@@ -26,7 +26,7 @@ def decorate(gang: Gang) -> Decoration:
             keys.GANG_MIN_AVAILABLE: str(gang.workers),
         },
         worker_annotations=annotations,
-        scheduler_name=SCHEDULER,
+        scheduler_name=_SCHEDULER,
         notes=(f"Koordinator starts the {gang.workers} workers together",),
     )
 

@@ -16,7 +16,7 @@ from arena_topo.gang.pod_groups import (
 from arena_topo.model import keys
 from arena_topo.model.job import Decoration, Gang
 
-SCHEDULER = "volcano"
+_SCHEDULER = "volcano"
 
 
 def decorate(gang: Gang) -> Decoration:
@@ -24,12 +24,12 @@ def decorate(gang: Gang) -> Decoration:
 
     The operator replaces the whole specification of its PodGroup, so that a level cannot be set there.
     """
-    refuse_other_operator(gang, "volcano", SCHEDULER)
+    refuse_other_operator(gang, "volcano", _SCHEDULER)
     together = f"Volcano starts {gang.size} pods together"
     if operator_creates_group(gang):
         note = f"the MPI operator writes Volcano's PodGroup and drops the level: {gang.level} is enforced by the pins alone"
         return Decoration(
-            scheduler_name=SCHEDULER,
+            scheduler_name=_SCHEDULER,
             scheduling_policy={**operator_policy(gang), **_queue(gang), **_priority(gang, "priorityClass")},
             notes=(
                 f"{together}, in the PodGroup that the MPI operator creates",
@@ -38,7 +38,7 @@ def decorate(gang: Gang) -> Decoration:
         )
     return Decoration(
         pod_annotations={keys.VOLCANO_GROUP: gang.name},
-        scheduler_name=SCHEDULER,
+        scheduler_name=_SCHEDULER,
         scheduling_policy=operator_policy(gang),
         companions=(pod_group(gang, "scheduling.volcano.sh/v1beta1", _spec(gang)),),
         notes=(f"{together}, in PodGroup {gang.name}",),

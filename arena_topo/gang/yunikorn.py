@@ -12,7 +12,7 @@ from arena_topo.gang.pod_groups import level_note, refuse_other_operator
 from arena_topo.model.job import Decoration, Gang
 from arena_topo.model.keys import YUNIKORN
 
-SCHEDULER = "yunikorn"
+_SCHEDULER = "yunikorn"
 _PLACEHOLDER_SECONDS = 60
 _LONGEST_LABEL = 63
 
@@ -41,7 +41,7 @@ def decorate(gang: Gang) -> Decoration:
         },
         worker_annotations={name: "worker"},
         launcher_annotations={} if gang.launcher_waits else {name: "launcher"},
-        scheduler_name=SCHEDULER,
+        scheduler_name=_SCHEDULER,
         notes=(
             (
                 f"YuniKorn starts {gang.size} pods together, once its placeholders have space for all; "

@@ -160,7 +160,7 @@ class LogPage(Page):
 
     def _show(self) -> None:
         log = self.query_one(LogLines)
-        # Whoever has scrolled back reads there.
+        # Anyone who has scrolled back reads there.
         follows = log.is_vertical_scroll_end
         for _ in range(_BATCH):
             try:
@@ -572,7 +572,7 @@ class LiveView(App[None]):
         self.exit(return_code=ExitCode.INTERRUPTED)
 
     def fail(self, error: Exception) -> None:
-        """End with a fault, which whoever runs the view reports in the words of this program."""
+        """End with a fault, which anyone who runs the view reports in the words of this program."""
         self.failure = error
         self.exit(return_code=ExitCode.ERROR)
 

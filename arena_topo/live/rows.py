@@ -271,7 +271,7 @@ def queue_table(overview: Overview) -> Table:
                 [Span(job.status.value, _STATUS_STYLES[job.status])],
                 [Span(str(job.requested_gpus), "")],
                 [Span(short_duration(job.duration), "")],
-                [Span(why_it_waits(job), "")],
+                [Span(_why_it_waits(job), "")],
             ),
             (-job.duration, -job.requested_gpus, natural_sort_key(job.name)),
         )
@@ -280,7 +280,7 @@ def queue_table(overview: Overview) -> Table:
     return Table("queue", columns, tuple(rows[:_MOST_ROWS]), ("time", "GPUs", "name"))
 
 
-def why_it_waits(job: JobView) -> str:
+def _why_it_waits(job: JobView) -> str:
     """Return in words why *job* does not run."""
     plan = job.plan.message if job.plan and job.plan.stage != "confirmed" else ""
     if plan or job.message:
@@ -374,7 +374,7 @@ def fitting_columns(table: Table, rows: Sequence[Row], width: int, *, gap: int =
         for place, column in enumerate(table.columns)
     ]
     shown = list(range(len(table.columns)))
-    # Words that are cut say something all the same.
+    # Words that are cut say something anyway.
     least = {shown[-1]: min(widths[-1], _LEAST_WORDS)}
     while sum(least.get(place, widths[place]) + gap for place in shown) > width:
         spare = max(shown, key=lambda place: table.columns[place].spare)

@@ -1,6 +1,13 @@
-"""A job as Arena prints it: the table of its guides, the wide table of 0.15.5, and the keys of its JSON.
+"""Jobs as Arena prints them, one or many, and what Arena has no words for.
 
-Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.go.
+| command | what prints it |
+|---|---|
+| ``get`` | ``job_table``, with ``-e`` ``events_text``, with ``-g`` ``gpus_text`` |
+| ``get -o json``, ``list -o json`` | ``job_document`` |
+| ``list``, ``top job`` | ``job_list_rows``, ``top_jobs_rows``, ``top_job_table`` |
+| ``events``, ``describe`` | ``fitted_events``, ``job_page`` |
+
+Source: kubeflow/arena 0.15.5, pkg/training (get.go, list.go, top_job.go) and pkg/apis/types/training.go.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,9 +21,9 @@ from arena_topo.model.text.words import printable
 from arena_topo.output.text import Fitted, Paint, fitted, tabulate
 
 _NONE = "N/A"
-INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
+_INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
 
-INSTANCE_SPARE = ("IS_CHIEF", "AGE", "GPU(Requested)")
+_INSTANCE_SPARE = ("IS_CHIEF", "AGE", "GPU(Requested)")
 """The headings of columns that go where there is no room, the first first."""
 
 
@@ -25,21 +32,21 @@ def job_table(
 ) -> str:
     """Return the table of *job*; *wide* adds when it was created and when it ended, in local time.
 
-    The guides print the values one blank after the widest label, Arena 0.15.5 two. *instances* is the table of its
-    instances where that has less room than it takes.
+    The guides print the values one blank after the widest label, Arena 0.15.5 two. *instances* is the table
+    of its instances where that has less room than it takes.
     """
     table = tabulate((instances or fitted_instances(job, None)).rows, paint=paint)
-    return f"{job_head(job, wide=wide, paint=paint)}\nInstances:\n{table}"
+    return f"{_job_head(job, wide=wide, paint=paint)}\nInstances:\n{table}"
 
 
 def fitted_instances(job: JobView, width: int | None) -> Fitted:
     """Return the table of the instances of *job* as far as *width* has room for it."""
-    rule = tuple("-" * len(header) for header in INSTANCE_HEADINGS)
-    rows = [INSTANCE_HEADINGS, rule, *map(instance_row, job.instances)]
-    return fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=INSTANCE_SPARE)
+    rule = tuple("-" * len(header) for header in _INSTANCE_HEADINGS)
+    rows = [_INSTANCE_HEADINGS, rule, *map(instance_row, job.instances)]
+    return fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_INSTANCE_SPARE)
 
 
-def job_head(
+def _job_head(
     job: JobView, *, wide: bool, paint: Paint | None = None, more: Sequence[tuple[str, str]] = ()
 ) -> str:
     """Return the lines about *job* itself, and *more* behind them."""
@@ -75,7 +82,10 @@ def local_time(moment: datetime | None) -> str:
 
 
 def job_document(job: JobView) -> dict[str, Any]:
-    """Return *job* under Arena's keys, in Arena's order, for JSON and YAML; what Arena does not have comes after them."""
+    """Return *job* under Arena's keys, in Arena's order, for JSON and YAML.
+
+    What Arena does not have comes after them.
+    """
     chief = job.chief
     # Keys of Arena's that an MPI job has no value for stay, empty, for scripts that read them.
     return {
@@ -155,8 +165,8 @@ def start_line(job: JobView) -> str:
     return ", ".join(filter(None, (waiting_text(waiting.start, job.seen), after_text(waiting.start))))
 
 
-def queue_line(job: JobView) -> str:
-    """Return why *job* has no place, which one it is in the queue, and when it starts; empty where it does not wait for one.
+def _queue_line(job: JobView) -> str:
+    """Return why *job* waits for a place, its number in the queue, and when it starts; empty if it does not wait.
 
     For example, ``number 2 in the queue, starts in about 40m (25m to 1h10m): 3 nodes have < 8 free GPUs``.
     """
@@ -193,9 +203,8 @@ def _seconds(duration: float) -> str:
     return f"{int(duration)}s"
 
 
-# What Arena's ``get -e`` and ``get -g`` add to a job's table: its events, and how busy its GPUs are.
-#
-# Source: kubeflow/arena 0.15.5, ``printEvents`` and ``displayGPUUsage`` in pkg/training/get.go.
+# What ``get -e`` and ``get -g`` add to a job's table: its events, and how busy its GPUs are, laid out as by
+# Arena's ``printEvents`` and ``displayGPUUsage``.
 
 _MIB = 1024.0 * 1024.0
 _GIB = 1024.0 * _MIB
@@ -213,7 +222,7 @@ UseRow = tuple[float, float, float]
 def events_text(events: Sequence[EventRow], *, now: datetime, width: int | None = None) -> str:
     """Return the events as Arena lays them out: a blank line after those of each object.
 
-    Where *width* has no room for that, they are one table, whose messages go on below themselves.
+    Where *width* has no room for that, they are one table, whose messages continue below themselves.
     """
     if not events:
         return "\nEvents:\n  No events for resources\n"
@@ -268,7 +277,7 @@ def _gpu_rows(
 def node_gpus_text(
     nodes: Sequence[str], uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None
 ) -> str:
-    """Return the GPUs of each of *nodes* that anything was measured of, without columns for which *width* has no room."""
+    """Return the measured GPUs of each of *nodes*, without columns for which *width* has no room."""
     headers = ("NODE", "INDEX", "MEMORY(Used)", "MEMORY(Total)", "DUTY_CYCLE")
     rows: list[tuple[str, ...]] = [headers]
     for node in nodes:
@@ -282,9 +291,7 @@ def node_gpus_text(
     return f"\nGPUs:\n{table.text()}"
 
 
-# Many jobs as Arena prints them: the tables of ``list`` and of ``top job``, and rows for what changes.
-#
-# Source: kubeflow/arena 0.15.5, pkg/training/list.go and top_job.go.
+# Many jobs: the tables of ``list`` and of ``top job``, and rows for what changes.
 
 _HEADINGS = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE")
 SPARE = ("TRAINER", "NODE", "GPU(Allocated)", "DURATION", "AGE", "GPU(Requested)")
@@ -315,12 +322,15 @@ _TOP_SPARE = ("GPU_MEMORY(Used/Total)", "GPU(DutyCycle)", "NODE", "GPU(DeviceInd
 def job_list_rows(
     jobs: Sequence[JobView], *, namespaces: bool = False, wide: bool = False
 ) -> list[tuple[str, ...]]:
-    """Return Arena's table of *jobs*; *wide* has more columns behind Arena's, *namespaces* one before them."""
+    """Return Arena's table of *jobs*.
+
+    *wide* has more columns behind Arena's, *namespaces* one before them.
+    """
     rows = [job_row(job, namespaces=namespaces, wide=wide) for job in jobs]
-    return [headings(namespaces=namespaces, wide=wide), *rows]
+    return [_headings(namespaces=namespaces, wide=wide), *rows]
 
 
-def headings(*, namespaces: bool, wide: bool) -> tuple[str, ...]:
+def _headings(*, namespaces: bool, wide: bool) -> tuple[str, ...]:
     """Return the headings of the table."""
     return (*(("NAMESPACE",) if namespaces else ()), *_HEADINGS, *(_WIDE if wide else ()))
 
@@ -337,7 +347,7 @@ def job_row(job: JobView, *, namespaces: bool = False, wide: bool = False) -> tu
         str(job.allocated_gpus) if active else _NONE,
         _chief_address(job),
     )
-    more = (str(job.workers), job.priority or _NONE, queue_line(job) or job.message or _NONE)
+    more = (str(job.workers), job.priority or _NONE, _queue_line(job) or job.message or _NONE)
     return (*((job.namespace,) if namespaces else ()), *cells, *(more if wide else ()))
 
 
@@ -377,11 +387,11 @@ def by_gpus(jobs: Sequence[JobView]) -> list[JobView]:
 def top_job_table(
     job: JobView, *, instance: str = "", paint: Paint | None = None, width: int | None = None
 ) -> str:
-    """Return the GPUs of each instance of *job*, or of one *instance*, as far as *width* has room for them."""
+    """Return the GPUs of each instance of *job*, or of one *instance*, as far as *width* has room."""
     rows: list[tuple[str, ...]] = [_TOP, _TOP_RULES]
     rows += [_top_row(job, one) for one in job.instances if instance in ("", one.name)]
     table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_TOP_SPARE)
-    head = job_head(job, wide=True, paint=paint)
+    head = _job_head(job, wide=True, paint=paint)
     counts = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
     return f"{head}\nInstances:\n{table.text(paint=paint)}\nGPUs:\n{counts}"
 
@@ -407,7 +417,7 @@ def _top_row(job: JobView, instance: Instance) -> tuple[str, ...]:
 
 # What happened to a job, and all about it on one page: what ``events`` and ``describe`` print.
 
-EVENT_HEADINGS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+_EVENT_HEADINGS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 """kubectl's."""
 
 
@@ -419,7 +429,7 @@ def event_row(event: JobEvent, now: datetime) -> tuple[str, ...]:
 
 def fitted_events(events: Sequence[JobEvent], now: datetime, width: int | None = None) -> Fitted:
     """Return the table of *events*, in their order, as far as *width* has room for it."""
-    rows = [EVENT_HEADINGS, *(event_row(event, now) for event in events)]
+    rows = [_EVENT_HEADINGS, *(event_row(event, now) for event in events)]
     return fitted(rows, width, spare=("TYPE", "LAST SEEN", "REASON"), words=True, least=32)
 
 
@@ -441,7 +451,7 @@ def job_page(
         ("GPUs:", f"{job.allocated_gpus} allocated, {job.requested_gpus} requested"),
         (f"{job.kind}:", f"{job.group}/{job.version}"),
     ]
-    parts = [job_head(job, wide=True, paint=paint, more=more)]
+    parts = [_job_head(job, wide=True, paint=paint, more=more)]
     if job.message:
         parts.append(f"\nWhy {job.status.value.lower()}:\n  {printable(job.message)}\n")
     if job.advice:
@@ -481,12 +491,12 @@ def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
 def _instances_section(job: JobView, paint: Paint | None, room: int | None) -> str:
     if not job.instances:
         return "\nInstances:\n  none\n"
-    rows = [(*INSTANCE_HEADINGS, "REASON")]
+    rows = [(*_INSTANCE_HEADINGS, "REASON")]
     rows += [(*instance_row(instance), instance.reason) for instance in job.instances]
     # Where no instance has one, a column for reasons takes room from others.
     if room is not None and not any(instance.reason for instance in job.instances):
         rows = [row[:-1] for row in rows]
-    table = fitted(rows, room, spare=(*INSTANCE_SPARE, "NODE"), words=rows[0][-1] == "REASON")
+    table = fitted(rows, room, spare=(*_INSTANCE_SPARE, "NODE"), words=rows[0][-1] == "REASON")
     return "\nInstances:\n" + _section(table, paint)
 
 

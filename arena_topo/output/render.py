@@ -1,20 +1,23 @@
 """A topology in any of its forms.
 
-Each form is imported only when it is asked for: networkx alone takes longer to import than the others to print.
+What a form needs is imported only when it is asked for: networkx takes longer to import than the others to
+print.
 """
 
 import json
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from itertools import combinations
-
-import networkx as nx
+from typing import TYPE_CHECKING
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.hardware import Link
 from arena_topo.model.text.words import last_part, printable
 from arena_topo.output.topology import Domain, cluster_domains, gpu_count, select_nodes
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 
@@ -29,7 +32,8 @@ def render_topology(
 ) -> str:
     """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
 
-    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named. Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
+    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named.
+    Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
     """
     chosen = select_nodes(snapshot, names)
     match form:
@@ -74,9 +78,8 @@ def _svg(snapshot: Snapshot, *, named: bool) -> str:
     return cluster_picture(snapshot) + "\n"
 
 
-# Topologies as Graphviz' DOT.
-#
-# Written by hand: networkx writes DOT through pydot, another dependency, for the few kinds of lines below.
+# DOT, for Graphviz. Written by hand: networkx writes it through pydot, another dependency, for the few kinds
+# of lines below.
 
 _INDENT = "  "
 
@@ -135,11 +138,13 @@ def _direct(node: GpuNode) -> Iterator[tuple[int, int, Link]]:
                 yield a, b, node.links.between(a, b)
 
 
-# Topologies as GraphML, for programs that compute on graphs.
+# GraphML, for programs that compute on graphs.
 
 
 def graphml(snapshot: Snapshot) -> str:
-    """Return domains, nodes and GPUs as a graph: containment edges, and every link between GPUs with its GB/s."""
+    """Return domains, nodes and GPUs as a graph: containment, and every link between GPUs with its GB/s."""
+    import networkx as nx
+
     graph: nx.Graph[str] = nx.Graph()
     _add_domain(graph, cluster_domains(snapshot), "cluster", "")
     document = BytesIO()

@@ -1,4 +1,8 @@
-"""The forecasts of ``arena-topo predict``, as a table and as a document."""
+"""What ``plan --compare``, ``topology --fragmentation``, ``doctor`` and ``predict`` report.
+
+Each has a section below: ``render_comparison``, ``render_fragmentation``, ``findings_text`` and
+``findings_document``, ``forecast_table`` and ``forecast_document``.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -23,7 +27,7 @@ from arena_topo.output.plan import spreads_text
 from arena_topo.output.text import Line, Paint, Span, fitted, fitted_lines, rendered, table_lines, tabulate
 from arena_topo.prediction.forecast import Forecast
 
-# Several ways of asking for a gang, beside topology-unaware schedulers: a table, and a document.
+# Several ways of asking for a gang, next to topology-unaware schedulers.
 
 _HEAD = (
     "WAY",
@@ -44,15 +48,17 @@ _EMPTY = frozenset({"", "-"})
 _RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}
 _MOST_NAMED = 3
 
-
 _COMPARISON_SPARE = ("NODES", "LEVEL", "INSIDE", "ACROSS", "SPREAD", "PODS")
-"""The columns that a narrow terminal can do without, the first first: what remains is what the ways come to."""
+"""The columns that are dropped on a narrow terminal, the first first: the result of each way remains."""
 
 
 def render_comparison(
     name: str, comparison: Comparison, form: str = "text", *, colour: bool = False, width: int | None = None
 ) -> str:
-    """Return *comparison* for the job *name* as ``text``, ``json`` or ``yaml``; text has as many columns as *width* allows."""
+    """Return *comparison* for the job *name* as ``text``, ``json`` or ``yaml``.
+
+    Text has as many columns as *width* allows.
+    """
     if form in ("json", "yaml"):
         from arena_topo.output.text import document, plain
         from arena_topo.topology.files import API_VERSION
@@ -208,21 +214,31 @@ def _legend(comparison: Comparison) -> Iterator[str]:
             "Kueue's rule": [places.kueue for places in groups],
         }
         figures = (f"{spreads_text(groups, spreads)} by {rule}" for rule, spreads in rules.items())
-        yield f"SPREAD: how many domains a group of ranks touches at most, and of which level; {', '.join(figures)}."
+        by_rule = ", ".join(figures)
+        yield f"SPREAD: how many domains a group of ranks touches at most, and of which level; {by_rule}."
     if any(scenario.isolated for scenario in comparison.ways):
-        yield "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods."
+        yield (
+            "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. "
+            "--coalesce packs them into larger pods."
+        )
     if any(unaware.draws for unaware in comparison.blind):
-        yield "blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, on any free GPUs."
+        yield (
+            "blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, "
+            "on any free GPUs."
+        )
     yield from comparison.notes
 
 
-# What jobs the free GPUs can hold, as tables and as a document.
+# What jobs the free GPUs can hold, and which moves would help.
 
 
 def render_fragmentation(
     fragmentation: Fragmentation, form: str = "text", *, colour: bool = False, width: int | None = None
 ) -> str:
-    """Return *fragmentation* as ``text``, ``json`` or ``yaml``; text has as many columns as *width* allows."""
+    """Return *fragmentation* as ``text``, ``json`` or ``yaml``.
+
+    Text has as many columns as *width* allows.
+    """
     if form in ("json", "yaml"):
         from arena_topo.output.text import document, plain
 
@@ -239,7 +255,8 @@ def _lines(fragmentation: Fragmentation, width: int | None) -> Iterator[Line]:
         return
     yield []
     rows = _shape_rows(fragmentation)
-    # Places in one domain are the first that a narrow terminal does without, those of wide levels before closer ones.
+    # Places in one domain are the first that a narrow terminal does without, those of wide levels before
+    # closer ones.
     spare = [heading for heading in reversed(rows[0]) if heading.startswith("IN ONE ")]
     yield from fitted_lines(fitted(rows, width, spare=spare))
     if fragmentation.whole:
@@ -312,13 +329,13 @@ def _gain_text(gain: Gain) -> str:
     return f"{gain.before} -> {gain.after}{where}"
 
 
-# The findings of ``arena-topo doctor``, for people and for programs.
+# What a cluster supports.
 
 
 def findings_text(
     findings: Sequence[Finding], *, paint: Paint | None = None, width: int | None = None
 ) -> str:
-    """Return a table of *findings*, followed by what each means for jobs and the command that would improve it."""
+    """Return a table of *findings*, then what each means for jobs and the command that would improve it."""
     rows = [
         ("CHECK", "STATE", "FOUND"),
         *((finding.topic, finding.state.value, finding.found) for finding in findings),
@@ -353,6 +370,8 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     ]
 
 
+# How fast benchmarks would train.
+
 _HEADER = ("MODEL", "FRAMEWORK", "BATCH", "GPUS", "STEP(ms)", "IMAGES/S PER GPU", "IMAGES/S", "EFFICIENCY")
 _SPARE = ("IMAGES/S PER GPU", "BATCH", "EFFICIENCY", "FRAMEWORK", "STEP(ms)")
 
@@ -360,7 +379,7 @@ _SPARE = ("IMAGES/S PER GPU", "BATCH", "EFFICIENCY", "FRAMEWORK", "STEP(ms)")
 def forecast_table(
     forecasts: Sequence[Forecast], prediction: Prediction, calibration: str, *, width: int | None = None
 ) -> str:
-    """Return a row per forecast, likely values with their range in parentheses, and below it what they rest on.
+    """Return a row per forecast, likely values with their range in parentheses, and what they rest on.
 
     Columns for which *width* has no room are left out.
     """

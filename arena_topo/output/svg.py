@@ -1,7 +1,12 @@
-"""A page that shows a cluster: the overview, and every node behind its tile. It loads nothing and runs no scripts."""
+"""Pictures of a node (``node_picture``) and of a cluster with a plan (``cluster_picture``), and a page of both.
+
+``topology_page`` has one drawing of the cluster, below it the nodes of the plan, and folded one node of each
+machine type. Pictures and page load nothing and run no scripts. Other drawings are made of the same elements:
+``element``, ``label``, ``titled`` and ``picture``.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from html import escape
 from itertools import combinations, groupby
 from math import cos, hypot, radians, sin
@@ -9,7 +14,7 @@ from textwrap import wrap
 from typing import NamedTuple, TypeVar
 
 from arena_topo.kinds.mpijob import parse_worker_name
-from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot
+from arena_topo.model.cluster import GpuNode, Holder, Snapshot
 from arena_topo.model.hardware import Link, LinkClass
 from arena_topo.model.plan import NodeRoom
 from arena_topo.model.text.words import elided, last_part, plural, printable, written_bytes, written_duration
@@ -24,8 +29,8 @@ from arena_topo.output.topology import (
 
 # What the drawings are made of: SVG elements as strings, and their colours on light and dark pages.
 
-USERS = 8
-"""How many colours there are for the users of GPUs: the first is the plan's, and further users begin again with the next."""
+_USERS = 8
+"""Colours for the users of GPUs: the first is the plan's, and further users begin again with the second."""
 
 STYLE = """
 svg { --page: #f5f7fa; --card: #ffffff; --ink: #1d2733; --soft: #5b6778; --edge: #d3dae3; --free: #ffffff;
@@ -73,15 +78,14 @@ svg .pcie { stroke: var(--pcie); stroke-dasharray: 5 4; }
 svg .far { stroke: var(--far); stroke-dasharray: 2 5; }
 svg .hub { fill: var(--card); stroke: var(--switch); stroke-width: 3; }
 svg .nic { fill: var(--card); stroke: var(--pcie); stroke-width: 1.2; }
-svg a:hover .card { stroke: var(--u0); stroke-width: 2; }
 """ + "".join(
-    f"svg .u{number} {{ fill: var(--u{number}); stroke: var(--u{number}); }}\n" for number in range(USERS)
+    f"svg .u{number} {{ fill: var(--u{number}); stroke: var(--u{number}); }}\n" for number in range(_USERS)
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What a drawing says of a plan: its title and some lines above it, and what each node takes of a job without a place."""
+    """What a drawing says of a plan: a title, lines above it, and what each node takes of a job without a place."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -89,7 +93,10 @@ class Headline:
 
 
 def element(tag: str, *children: str, **attributes: str | float) -> str:
-    """Return an SVG element; ``_`` in the names of attributes stands for ``-``, and a trailing one is left out."""
+    """Return an SVG element.
+
+    ``_`` in the names of attributes stands for ``-``, and a trailing one is left out.
+    """
     names_and_values = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(printable(_number(value)), quote=True)}"'
         for name, value in attributes.items()
@@ -100,17 +107,17 @@ def element(tag: str, *children: str, **attributes: str | float) -> str:
 
 def label(text: str, x: float, y: float, style: str = "") -> str:
     """Return *text* with its baseline at a point."""
-    return element("text", seen(text), x=x, y=y, class_=style)
+    return element("text", _seen(text), x=x, y=y, class_=style)
 
 
 def titled(tip: str | Sequence[str], *children: str) -> str:
     """Return a group of elements with a tooltip, or one of several lines."""
     lines = (tip,) if isinstance(tip, str) else tip
-    return element("g", element("title", "\n".join(map(seen, lines))), *children)
+    return element("g", element("title", "\n".join(map(_seen, lines))), *children)
 
 
-def seen(text: str) -> str:
-    """Return *text* as the content of an element: it is neither markup, nor characters that nobody sees or XML forbids."""
+def _seen(text: str) -> str:
+    """Return *text* as the content of an element, without markup and characters that XML forbids or nobody sees."""
     return escape(printable(text), quote=False)
 
 
@@ -122,20 +129,18 @@ def picture(
     name: str,
     described: str = "",
     styled: bool = True,
-    linked: bool = False,
     top: float = 0.0,
 ) -> str:
     """Return a whole SVG document; one within a page is not *styled* again.
 
-    *name* and *described* are what a screen reader says of it; of a *linked* one it also reads the links. One within
-    another one begins at *top*.
+    *name* and *described* are what a screen reader says of it. One within another one begins at *top*.
     """
     style = element("style", STYLE) if styled else ""
     page = element("rect", width=width, height=height, rx=14, class_="page")
     return element(
         "svg",
-        element("title", seen(name)),
-        *([element("desc", seen(described))] if described else []),
+        element("title", _seen(name)),
+        *([element("desc", _seen(described))] if described else []),
         style,
         page,
         *children,
@@ -144,7 +149,7 @@ def picture(
         viewBox=f"0 0 {_number(width)} {_number(height)}",
         width=width,
         height=height,
-        role="group" if linked else "img",
+        role="img",
     )
 
 
@@ -154,8 +159,8 @@ def _number(value: str | float) -> str:
 
 # Where the GPUs of a node stand in its drawing: on a ring, grouped by NUMA node, so that links are chords.
 #
-# For example, the cube mesh of DGX-1 has two groups of four. They face each other, and within them GPUs are exchanged
-# until the links across, from 0 to 4, 1 to 5, 2 to 6 and 3 to 7, run side by side.
+# For example, the cube mesh of DGX-1 has two groups of four. They face each other, and within them GPUs are
+# exchanged until the links across, from 0 to 4, 1 to 5, 2 to 6 and 3 to 7, run side by side.
 
 _GAP = 26.0
 # The y axis of SVG points downwards, so that the top of the ring is at minus 90 degrees.
@@ -173,10 +178,10 @@ class Ring:
 
     def point(self, index: int, radius: float, centre: tuple[float, float]) -> tuple[float, float]:
         """Return the point of a GPU at *radius*."""
-        return polar(self.angles[index], radius, centre)
+        return _polar(self.angles[index], radius, centre)
 
 
-def polar(angle: float, radius: float, centre: tuple[float, float]) -> tuple[float, float]:
+def _polar(angle: float, radius: float, centre: tuple[float, float]) -> tuple[float, float]:
     """Return the point at *angle* in degrees and *radius* around *centre*."""
     return centre[0] + radius * cos(radians(angle)), centre[1] + radius * sin(radians(angle))
 
@@ -226,7 +231,7 @@ def _untangled(node: GpuNode, groups: list[list[int]]) -> list[list[int]]:
             for a, b in combinations(range(len(group)), 2):
                 group[a], group[b] = group[b], group[a]
                 length = _length(groups, weights)
-                # With rounding errors alone two orders could take turns in being the shorter one for ever.
+                # With rounding errors alone two orders could take turns in being the shorter one forever.
                 if length < best - 1e-6:
                     best, improved = length, True
                 else:
@@ -239,7 +244,7 @@ def _weights(node: GpuNode, size: int) -> list[tuple[int, int, int]]:
     if node.links is None or node.links.size != size:
         return []
     links = [(a, b, node.links.between(a, b)) for a, b in combinations(range(size), 2)]
-    if len({link for _, _, link in links}) < 2:  # all the same: no order is better
+    if len({link for _, _, link in links}) < 2:  # anyway: no order is better
         return []
     return [(a, b, link.count) for a, b, link in links if link.kind.is_direct]
 
@@ -247,7 +252,7 @@ def _weights(node: GpuNode, size: int) -> list[tuple[int, int, int]]:
 def _length(groups: Sequence[Sequence[int]], weights: Sequence[tuple[int, int, int]]) -> float:
     size = sum(map(len, groups))
     span = (360.0 - _GAP * (len(groups) if len(groups) > 1 else 0)) / size
-    points = {index: polar(angle, 1.0, (0.0, 0.0)) for index, angle in _angles(groups, span).items()}
+    points = {index: _polar(angle, 1.0, (0.0, 0.0)) for index, angle in _angles(groups, span).items()}
     return sum(
         count * hypot(points[a][0] - points[b][0], points[a][1] - points[b][1]) for a, b, count in weights
     )
@@ -256,8 +261,8 @@ def _length(groups: Sequence[Sequence[int]], weights: Sequence[tuple[int, int, i
 # Who uses the GPUs of a node, and in which colour every drawing of a page shows them.
 
 
-class GpuUser(NamedTuple):
-    """Who uses a GPU: a job or pod as ``namespace/name``, and the number of the MPIJob's worker where it is one."""
+class _GpuUser(NamedTuple):
+    """Who uses a GPU: a job or pod as ``namespace/name``, and its number if it is an MPIJob's worker."""
 
     key: str
     worker: int | None
@@ -270,21 +275,24 @@ class GpuUser(NamedTuple):
 
 
 def user_colours(nodes: Sequence[GpuNode]) -> dict[str, int]:
-    """Return the number of a colour for each user of GPUs, so that the pods of one job look alike on all *nodes*.
+    """Return the number of a colour for each user of GPUs; the pods of one job look alike on all *nodes*.
 
     Colour 0 is a plan's, in every drawing.
     """
     holders = {_key(holder): holder.is_planned for node in nodes for holder in node.holders}
     others = sorted(key for key, is_planned in holders.items() if not is_planned)
-    return {**dict.fromkeys(holders, 0), **{key: 1 + index % (USERS - 1) for index, key in enumerate(others)}}
+    return {
+        **dict.fromkeys(holders, 0),
+        **{key: 1 + index % (_USERS - 1) for index, key in enumerate(others)},
+    }
 
 
-def planned_gpus(node: GpuNode) -> int:
+def _planned_gpus(node: GpuNode) -> int:
     """Return how many GPUs of *node* a plan takes that is drawn on it."""
     return sum(holder.gpus for holder in node.holders if holder.is_planned)
 
 
-def users_of(node: GpuNode) -> dict[int, GpuUser]:
+def _users_of(node: GpuNode) -> dict[int, _GpuUser]:
     """Return the user of each GPU of *node* whose user is known."""
     return {index: _user(holder) for holder in node.holders for index in holder.indices or ()}
 
@@ -294,19 +302,20 @@ def _key(holder: Holder) -> str:
     return f"{holder.namespace}/{name}" if holder.namespace else name
 
 
-def _user(holder: Holder) -> GpuUser:
+def _user(holder: Holder) -> _GpuUser:
     # A pod of no MPIJob may be called like a worker by chance.
     worker = parse_worker_name(holder.pod)
     index = worker.index if worker and worker.job == holder.job else None
-    return GpuUser(_key(holder), index, holder.is_planned)
+    return _GpuUser(_key(holder), index, holder.is_planned)
 
 
-# A node as a picture: GPUs on a ring, links as chords, NVSwitches as a hub, sockets and PCIe switches as arcs.
+# A node as a picture: GPUs on a ring, links as chords, NVSwitches as a hub, sockets and PCIe switches as
+# arcs.
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
-WIDTH = 408
-"""The width of a phone's screen, on which its text is read as it is: in a page's columns no drawing has more than that either."""
+_WIDTH = 408
+"""The width of a phone's screen, on which its text is read as it is, and of each column of a page."""
 _CENTRE = (204.0, 240.0)
 _RADIUS = 88.0
 _ROOT_RADIUS = 111.0
@@ -344,7 +353,7 @@ def node_picture(
     ]
     legend, height = _node_legend(node, colours)
     return picture(
-        WIDTH,
+        _WIDTH,
         height,
         [*children, *legend],
         name=f"{node.name} {node.machine}",
@@ -354,7 +363,7 @@ def node_picture(
     )
 
 
-def node_height(node: GpuNode) -> float:
+def _node_height(node: GpuNode) -> float:
     """Return the height of the drawing of *node*, whatever its GPUs are used for."""
     return _node_legend(node, user_colours([node]))[1]
 
@@ -365,7 +374,7 @@ def _heading(node: GpuNode) -> Iterator[str]:
     words = [node.machine, product, written_bytes(memory * 2**20) if memory else ""]
     yield label(elided(node.name, 24), 24, 36, "title")
     yield label(elided("  ·  ".join(word for word in words if word), 56), 24, 57, "soft small")
-    yield label(f"{node.gpu_free} of {node.gpu_total} free", WIDTH - 24, 36, "end strong")
+    yield label(f"{node.gpu_free} of {node.gpu_total} free", _WIDTH - 24, 36, "end strong")
     yield label(elided(", ".join(remarks(node)), 60), 24, 75, "warn small")
 
 
@@ -379,7 +388,7 @@ def _arcs(node: GpuNode, ring: Ring) -> Iterator[str]:
         yield titled(f"PCIe root {root}", _arc(ring, members, _ROOT_RADIUS, "root"))
 
 
-def _runs(ring: Ring, values: Sequence[Value]) -> Iterator[tuple[Value, tuple[int, ...]]]:
+def _runs(ring: Ring, values: Sequence[_Value]) -> Iterator[tuple[_Value, tuple[int, ...]]]:
     """Yield each value that is not empty with the GPUs that have it and stand side by side in a group.
 
     For example, GPUs 0, 3, 2, 1 of a group with the values a, a, b, a yield (a, 0 3), (b, 2) and (a, 1).
@@ -392,7 +401,10 @@ def _runs(ring: Ring, values: Sequence[Value]) -> Iterator[tuple[Value, tuple[in
 
 
 def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity: str = "") -> str:
-    """Return the arc outside *members*; one in the lower half runs from right to left, so that text on it stands upright."""
+    """Return the arc outside *members*.
+
+    One in the lower half runs from right to left, so that text on it stands upright.
+    """
     angles = [ring.angles[index] for index in members]
     margin = ring.span * (0.36 if identity else 0.2)
     start, end = min(angles) - margin, max(angles) + margin
@@ -401,7 +413,7 @@ def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity
     turned = 20.0 < (start + end) / 2 % 360.0 < 160.0
     if turned:
         start, end = end, start
-    a, b = polar(start, radius, _CENTRE), polar(end, radius, _CENTRE)
+    a, b = _polar(start, radius, _CENTRE), _polar(end, radius, _CENTRE)
     path = (
         f"M{a[0]:.1f} {a[1]:.1f} A{radius:.0f} {radius:.0f} 0 {large} {int(not turned)} {b[0]:.1f} {b[1]:.1f}"
     )
@@ -410,7 +422,7 @@ def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity
 
 def _along(path: str, text: str) -> str:
     """Return *text* in the middle of the arc *path*."""
-    run = element("textPath", seen(text), href=f"#{path}", startOffset="50%")
+    run = element("textPath", _seen(text), href=f"#{path}", startOffset="50%")
     return element("text", run, class_="tiny middle", dy=3.5)
 
 
@@ -418,14 +430,15 @@ def _nics(node: GpuNode, ring: Ring) -> Iterator[str]:
     """Yield the nearest NICs outside the GPUs that share them."""
     for nics, members in _runs(ring, [gpu.nics for gpu in node.gpus]):
         angle = sum(ring.angles[index] for index in members) / len(members)
-        x, y = polar(angle, _NIC_RADIUS, _CENTRE)
+        x, y = _polar(angle, _NIC_RADIUS, _CENTRE)
         first = elided(nics[0], _NIC_LETTERS)
         names = first if len(nics) == 1 else f"{first} +{len(nics) - 1}"
         width = 12 + 6.4 * len(names)
-        # Left of the ring a box ends at its point, right of it it begins there, above and below it is centred.
+        # Left of the ring a box ends at its point, right of it it begins there, above and below it is
+        # centred.
         x = x - width if x < _CENTRE[0] - 40 else x if x > _CENTRE[0] + 40 else x - width / 2
         # A long name may reach into the ring's room, and not beyond the picture.
-        x = min(max(x, 4.0), WIDTH - 4.0 - width)
+        x = min(max(x, 4.0), _WIDTH - 4.0 - width)
         box = element("rect", x=x, y=y - 10, width=width, height=20, rx=10, class_="nic")
         yield titled(
             f"nearest NICs: {', '.join(nics)}", box, label(names, x + width / 2, y + 4, "small middle soft")
@@ -485,10 +498,10 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
 
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
-    # Circles shrink where many GPUs share the ring: 0.0174 radians are a degree, and a diameter of 0.8 of a GPU's
-    # stretch of the ring leaves a gap between neighbours.
+    # Circles shrink where many GPUs share the ring: 0.0174 radians are a degree, and a diameter of 0.8 of a
+    # GPU's stretch of the ring leaves a gap between neighbours.
     radius = min(20.0, _RADIUS * 0.0174 * ring.span * 0.4)
-    users = users_of(node)
+    users = _users_of(node)
     for position in ring.angles:
         gpu = node.gpus[position] if position < len(node.gpus) else None
         index = gpu.index if gpu else position
@@ -510,7 +523,7 @@ def _node_mark(x: float, y: float, radius: float, style: str) -> str:
     )
 
 
-def _badge(user: GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
+def _badge(user: _GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
     """Yield the number of a worker as a tag on its GPU, towards the middle of the ring."""
     if user is None or user.worker is None:
         return
@@ -523,7 +536,7 @@ def _badge(user: GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
 
 
 def _state(
-    node: GpuNode, position: int, users: Mapping[int, GpuUser], colours: Mapping[str, int]
+    node: GpuNode, position: int, users: Mapping[int, _GpuUser], colours: Mapping[str, int]
 ) -> tuple[str, str]:
     gpu = node.gpus[position] if position < len(node.gpus) else None
     index = gpu.index if gpu else position
@@ -591,7 +604,7 @@ def _pill_entries(node: GpuNode) -> Iterator[tuple[str, str]]:
         yield _line("root", 4), "GPUs of one PCIe root"
     if any(gpu.nics for gpu in node.gpus):
         yield _pill("nic"), "the nearest network cards"
-    if any(user.worker is not None for user in users_of(node).values()):
+    if any(user.worker is not None for user in _users_of(node).values()):
         yield _pill("card") + label("w0", 17, 3.5, "tiny middle"), "the worker that has the GPU"
 
 
@@ -605,7 +618,7 @@ def _pill(style: str) -> str:
 
 def _gpu_entries(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield the style of a GPU and what it means, for each that is drawn."""
-    users = users_of(node)
+    users = _users_of(node)
     if any(user.is_planned for user in users.values()):
         yield "u0", "planned"
     names = sorted({user.key for user in users.values() if not user.is_planned})
@@ -649,7 +662,7 @@ def _style(link: Link) -> str:
 # The cluster as a picture: domains as boxes within boxes, nodes as tiles with a square for each GPU.
 
 _SMALL_FROM = 150
-"""Clusters of more nodes are a map of small tiles, because tiles with a square for each GPU would fill many screens."""
+"""From this many nodes on a cluster is a map of small tiles: a square for each GPU would fill many screens."""
 _PER_ROW = 8
 _TITLE_LINE = 26.0
 _STATE_STYLES = {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}
@@ -665,8 +678,8 @@ _LONGEST = 400  # letters of a line above a drawing
 class _Scale:
     """How large tiles are drawn, and how far apart; lengths in pixels. A domain has *across* tiles in a row.
 
-    Tiles that are not *named* have only the number of free GPUs. The drawing is no wider than *widest* and its *margin* on
-    each side, and what is in a domain is *least* wide.
+    Tiles that are not *named* have only the number of free GPUs. The drawing is no wider than *widest* and
+    its *margin* on each side, and what is in a domain is *least* wide.
     """
 
     tile: tuple[float, float]
@@ -702,41 +715,35 @@ def cluster_picture(
     *,
     headline: Headline | None = None,
     detail: GpuNode | None = None,
-    linked: str = "",
-    large: bool = False,
     narrow: bool = False,
     styled: bool = True,
 ) -> str:
     """Return the drawing of *snapshot* as an SVG document.
 
-    *users* as in ``node_picture``; tiles lead to the anchors ``#node-NAME`` of a page where ``node`` is *linked*, and
-    domains to ``#domain-NAME`` where ``domain`` is. A plan's *headline* stands above the drawing, and the
-    node that it is about, in *detail*, below. *large* tiles are not
-    shrunk to a map, however many they are, and a *narrow* drawing is as wide as the screen of a phone.
+    *users* as in ``node_picture``. A plan's *headline* stands above the drawing, and the node that it is about, in
+    *detail*, below. A *narrow* drawing is as wide as the screen of a phone.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = users if users is not None else user_colours(nodes)
-    scale = _scale(len(nodes), large=large, narrow=narrow)
+    is_map = len(nodes) >= _SMALL_FROM
+    scale = (_NARROW_SMALL if narrow else _SMALL) if is_map else (_NARROW_LARGE if narrow else _LARGE)
     said = headline or Headline(root.name)
-    tiles = {
-        node.name: _tile(node, colours, scale, said.rooms.get(node.name), linked=linked == "node")
-        for node in nodes
-    }
+    tiles = {node.name: _tile(node, colours, scale, said.rooms.get(node.name)) for node in nodes}
     counts = {name: room.workers for name, room in said.rooms.items()}
-    box = _inside(root, tiles, scale.widest, scale, counts, linked=linked == "domain")
+    box = _inside(root, tiles, scale.widest, scale, counts)
     lines = [*said.lines, f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free"]
     # A long line is broken before it makes a small drawing wide, which would then be shown small.
     longest = min(_SOFT_LETTER * max(map(len, lines)), _LONG_LINE)
     inner = scale.widest if narrow else min(max(box.width, longest, _LEAST), scale.widest)
-    inner = max(inner, WIDTH - 2 * scale.margin) if detail else inner
+    inner = max(inner, _WIDTH - 2 * scale.margin) if detail else inner
     head, top = _head(said.title, lines, inner, scale.margin)
     legend = _flow([_entry(*entry) for entry in _legend(nodes, scale, said.rooms)], inner, 14.0)
     height = top + box.height + 14 + legend.height + scale.margin - 4
     below = node_picture(detail, colours, styled=False, top=height) if detail else ""
     return picture(
         inner + 2 * scale.margin,
-        height + (node_height(detail) if detail else 0),
+        height + (_node_height(detail) if detail else 0),
         [
             *head,
             _placed(box, scale.margin, top),
@@ -746,14 +753,7 @@ def cluster_picture(
         name=f"{root.name} topology",
         described=" ".join([said.title, *lines]),
         styled=styled,
-        linked=bool(linked),
     )
-
-
-def _scale(nodes: int, *, large: bool, narrow: bool) -> _Scale:
-    if is_map(nodes) and not large:
-        return _NARROW_SMALL if narrow else _SMALL
-    return _NARROW_LARGE if narrow else _LARGE
 
 
 def _head(title: str, lines: Sequence[str], width: float, margin: float) -> tuple[list[str], float]:
@@ -770,22 +770,11 @@ def _placed(box: _Box, x: float, y: float) -> str:
     return element("g", *box.parts, transform=f"translate({x:.0f} {y:.0f})")
 
 
-def is_map(nodes: int) -> bool:
-    """Whether a cluster of *nodes* is drawn as a map, whose tiles have no names."""
-    return nodes >= _SMALL_FROM
-
-
 def _domain(
-    domain: Domain,
-    tiles: Mapping[str, _Box],
-    widest: float,
-    scale: _Scale,
-    rooms: Mapping[str, int],
-    *,
-    linked: bool,
+    domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Scale, rooms: Mapping[str, int]
 ) -> _Box:
-    """Return a domain as a titled box around what is in it; in its corner its free GPUs, or how many workers *rooms* has."""
-    inner = _inside(domain, tiles, widest - 2 * scale.pad, scale, rooms, linked=linked)
+    """Return a domain as a titled box; in its corner its free GPUs, or how many workers *rooms* has."""
+    inner = _inside(domain, tiles, widest - 2 * scale.pad, scale, rooms)
     tier = last_part(domain.tier)
     fitting = sum(rooms.get(node.name, 0) for node in domain.all_nodes)
     count = f"{fitting} fit" if rooms else f"{domain.free}/{domain.total}"
@@ -794,34 +783,19 @@ def _domain(
     title = elided(title, max(24, int((inner.width + 2 * scale.pad) / 7.4) - len(count) - 2))
     width = max(inner.width, scale.least, 22 + 7.4 * (len(title) + len(count))) + 2 * scale.pad
     height = inner.height + scale.head + 2 * scale.pad - 4
-    heading = (
-        label(title, scale.pad, scale.pad + 12, "strong"),
-        label(count, width - scale.pad, scale.pad + 12, "end soft"),
-    )
-    leads = linked and bool(domain.nodes)
     parts = (
         element("rect", width=width, height=height, rx=12, class_="card"),
-        *((element("a", *heading, href=f"#{domain_anchor(domain)}"),) if leads else heading),
+        label(title, scale.pad, scale.pad + 12, "strong"),
+        label(count, width - scale.pad, scale.pad + 12, "end soft"),
         element("g", *inner.parts, transform=f"translate({scale.pad:.0f} {scale.pad + scale.head - 4:.0f})"),
     )
     return _Box(width, height, parts)
 
 
-def domain_anchor(domain: Domain) -> str:
-    """Return the anchor of a domain of nodes on a page: by its first node, as names of domains may be the same."""
-    return f"domain-{domain.nodes[0].name}"
-
-
 def _inside(
-    domain: Domain,
-    tiles: Mapping[str, _Box],
-    widest: float,
-    scale: _Scale,
-    rooms: Mapping[str, int],
-    *,
-    linked: bool,
+    domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Scale, rooms: Mapping[str, int]
 ) -> _Box:
-    boxes = [_domain(below, tiles, widest, scale, rooms, linked=linked) for below in domain.domains]
+    boxes = [_domain(below, tiles, widest, scale, rooms) for below in domain.domains]
     own = [tiles[node.name] for node in domain.nodes]
     # Without domains the map is as wide as the page.
     row = widest if not domain.tier else min(widest, scale.across * (scale.tile[0] + scale.gap))
@@ -852,7 +826,7 @@ def _legend(
     nodes: Sequence[GpuNode], scale: _Scale, rooms: Mapping[str, NodeRoom]
 ) -> Iterator[tuple[str, str]]:
     """Yield the style of each mark that is drawn, and what it means."""
-    planned = any(planned_gpus(node) for node in nodes)
+    planned = any(_planned_gpus(node) for node in nodes)
     if planned:
         yield "u0", "planned"
     if any(rooms[node.name].workers for node in nodes if node.name in rooms):
@@ -860,7 +834,7 @@ def _legend(
     if rooms and any(room.workers for room in rooms.values()):
         yield "", "fit: workers that fit side by side"
     if not scale.named:
-        steps = {_free_step(node) for node in nodes if not planned_gpus(node)}
+        steps = {_free_step(node) for node in nodes if not _planned_gpus(node)}
         yield from [("gpu-heat-4", "all free")] if 4 in steps else []
         yield from [("gpu-heat-2", "some free")] if steps & {1, 2, 3} else []
         yield from [("gpu-heat-0", "none free")] if 0 in steps else []
@@ -873,27 +847,23 @@ def _legend(
         return
     others = any(holder.gpus for node in nodes for holder in node.holders if not holder.is_planned)
     marks = [state for node in nodes for state in state_marks(node)]
-    if others or marks.count("used") > sum(map(planned_gpus, nodes)):
+    if others or marks.count("used") > sum(map(_planned_gpus, nodes)):
         yield ("u1", "in use, a colour for each job") if others else ("u6", "in use")
     yield from [("gpu-free", "free")] if "free" in marks else []
     yield from [("gpu-bad", "unhealthy")] if "bad" in marks else []
 
 
 def _mark(x: float, y: float, style: str) -> str:
-    """Return the mark of a GPU: a square, or a disc where it is planned, so that no colour has to be told apart."""
+    """Return the mark of a GPU: a square, or a disc if it is planned, so that no colour has to be told apart."""
     return element("rect", x=x, y=y, width=13, height=13, rx=6.5 if style == "u0" else 3, class_=style)
 
 
-def _tile(
-    node: GpuNode, colours: Mapping[str, int], scale: _Scale, room: NodeRoom | None, *, linked: bool
-) -> _Box:
+def _tile(node: GpuNode, colours: Mapping[str, int], scale: _Scale, room: NodeRoom | None) -> _Box:
     space = _room_words(room) if room else ""
     free = f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free"
     words = [free, space, node.machine, *remarks(node)]
     drawn = _large_tile(node, colours, room) if scale.named else _small_tile(node, room)
     group = titled([word for word in words if word], *drawn)
-    if linked:
-        group = element("a", group, href=f"#node-{node.name}")
     width, height = scale.tile
     return _Box(width, height + (_extra(node) if scale.named else 0), (group,))
 
@@ -904,7 +874,7 @@ def _extra(node: GpuNode) -> float:
 
 
 def _room_words(room: NodeRoom) -> str:
-    """Return what a node takes of a job without a place, or what keeps it off, without a verb: ``fewer than 8 free GPUs``."""
+    """Return how much of a job a node takes, or what keeps it off, without a verb: ``fewer than 8 free GPUs``."""
     if room.workers:
         return f"takes {plural(room.workers, 'worker')}"
     return room.obstacle.removeprefix("has ").removeprefix("is ")
@@ -912,7 +882,7 @@ def _room_words(room: NodeRoom) -> str:
 
 def _large_tile(node: GpuNode, colours: Mapping[str, int], room: NodeRoom | None) -> list[str]:
     width, height = _LARGE.tile
-    card = "card chosen" if planned_gpus(node) else "card takes" if room and room.workers else "card"
+    card = "card chosen" if _planned_gpus(node) else "card takes" if room and room.workers else "card"
     parts = [
         element("rect", width=width, height=height + _extra(node), rx=8, class_=card),
         label(elided(node.name, 21), 9, 17, "small strong"),
@@ -933,12 +903,12 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int], room: NodeRoom | None
 def _marks(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     """Yield the style of each GPU's square, and its tooltip.
 
-    Squares stand for GPUs in order only where their indices are known. Else they are counted: of eight GPUs, of which a
-    pod has two and a plan any three, the squares are two in use, three planned, and three free.
+    Squares stand for GPUs in order only where their indices are known. Else they are counted: of eight GPUs,
+    of which a pod has two and a plan any three, the squares are two in use, three planned, and three free.
     """
-    users = users_of(node) if node.used is not None else {}
+    users = _users_of(node) if node.used is not None else {}
     states = state_marks(node)
-    any_planned = planned_gpus(node) - sum(user.is_planned for user in users.values())
+    any_planned = _planned_gpus(node) - sum(user.is_planned for user in users.values())
     last_used = sum(state == "used" for state in states)
     for index, state in enumerate(states):
         if user := users.get(index):
@@ -950,12 +920,13 @@ def _marks(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str
 
 
 def _small_tile(node: GpuNode, room: NodeRoom | None) -> list[str]:
-    """Return a tile that is the greener the more is free, with the number of free GPUs; the rest is in the tooltip.
+    """Return a tile that is the greener the more is free, with the number of free GPUs.
 
-    The ends of a tile with planned GPUs are round. Of a job without a place the number is that of the workers that fit.
+    The ends of a tile with planned GPUs are round. Of a job without a place the number is that of the workers
+    that fit.
     """
     width, height = _SMALL.tile
-    planned, step = planned_gpus(node), _free_step(node)
+    planned, step = _planned_gpus(node), _free_step(node)
     style = "u0" if planned else f"gpu-heat-{step}"
     number, ink = (planned, " on-user") if planned else (_free(node), " on-user" if step == 4 else "")
     if room:
@@ -967,7 +938,7 @@ def _small_tile(node: GpuNode, room: NodeRoom | None) -> list[str]:
 
 
 def _free_step(node: GpuNode) -> int:
-    """Return how free a node is in five steps that can be told apart: none, up to a third, two thirds, or all, and all."""
+    """Return how free a node is in five steps: nothing, up to a third, up to two thirds, more, everything."""
     free = _free(node)
     return 0 if not free else 4 if free == node.gpu_total else 1 + min(2, 3 * free // max(node.gpu_total, 1))
 
@@ -977,11 +948,10 @@ def _free(node: GpuNode) -> int:
     return node.gpu_free if node.ready and not node.unschedulable else 0
 
 
-MOST_DRAWN = 64
-"""In larger clusters only one node of each machine type is drawn."""
+# The page of a cluster.
 
-_MOST_TILES = 2000
-"""A page with a tile for each of more nodes than that opens slowly."""
+MOST_DRAWN = 64
+"""The most nodes of a plan that a page draws, next to the whole cluster."""
 
 _PAGE_STYLE = """
 :root { color-scheme: light dark; }
@@ -992,92 +962,54 @@ main { max-width: 1320px; margin: auto; }
 svg { max-width: 100%; height: auto; }
 .narrow { display: none; }
 .nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 18px; margin-top: 18px; }
-figure { margin: 0; border-radius: 14px; scroll-margin-top: 18px; }
-.zoomed { display: none; margin-top: 18px; overflow-x: auto; }
-.zoomed:target { display: block; }
-figure:target { outline: 3px solid #3b6fd4; outline-offset: 3px; }
-h2 { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
+figure { margin: 0; }
+h2, summary { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
 li { margin: 4px 0; }
-a:focus-visible { outline: 3px solid #3b6fd4; outline-offset: 2px; }
+summary:focus-visible { outline: 3px solid #3b6fd4; outline-offset: 2px; }
 footer { margin-top: 22px; font-size: 12px; }
 @media (max-width: 700px) {
   body { padding: 4px; }
   .wide { display: none; }
   .narrow { display: block; }
-  .zoomed svg { max-width: none; }
 }
 """
 
 
 def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
     """Return the page of *snapshot* as one HTML document that needs no network, with the *headline* of a plan."""
-    root = cluster_domains(snapshot)
-    nodes = list(root.all_nodes)
+    nodes = list(cluster_domains(snapshot).all_nodes)
     colours = user_colours(nodes)
-    planned = [node for node in nodes if planned_gpus(node)][:MOST_DRAWN]
-    others = [node for node in nodes if not planned_gpus(node)]
-    is_whole = len(nodes) <= MOST_DRAWN
-    rest = others if is_whole else _one_of_each(others)
-    # From a map without names one comes to the nodes of a domain, from tiles with names to the drawing of each.
-    zooms = is_map(len(nodes)) and len(nodes) <= _MOST_TILES
-    linked = "domain" if zooms else "node" if is_whole else ""
-    overview = "".join(
-        f'<div class="{width}">'
-        f"{cluster_picture(snapshot, colours, headline=headline, linked=linked, narrow=width == 'narrow', styled=False)}</div>"
-        for width in ("wide", "narrow")
+    planned = [node for node in nodes if _planned_gpus(node)][:MOST_DRAWN]
+    # By name, so that the page does not depend on the order in which the API server lists nodes.
+    others = sorted((node for node in nodes if not _planned_gpus(node)), key=lambda node: node.name)
+    examples = [next(group) for _, group in groupby(sorted(others, key=_machine), key=_machine)]
+    wide, narrow = (
+        cluster_picture(snapshot, colours, headline=headline, narrow=is_narrow, styled=False)
+        for is_narrow in (False, True)
     )
-    domains = "".join(_zoomed(domain, snapshot, colours) for domain in _finest(root)) if zooms else ""
-    headings = (
-        "Planned nodes",
-        ("Other nodes" if planned else "Nodes") if is_whole else "One node of each machine type",
-    )
-    figures = "".join(
-        _figures(heading, listed, colours)
-        for heading, listed in zip(headings, (planned, rest), strict=True)
-        if listed
-    )
+    parts = [f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>']
+    if planned:
+        parts.append(f"<h2>Planned nodes</h2>{_figures(planned, colours)}")
+    if examples:
+        # In a plan they are next to the point, and stay folded until somebody opens them.
+        tag, whose = ("details", "other machine type") if planned else ("details open", "machine type")
+        drawn = _figures(examples, colours)
+        parts.append(f"<{tag}><summary>One node of each {whose}</summary>{drawn}</details>")
     name = _escaped(f"{snapshot.cluster or 'cluster'}: GPU topology")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'
-        f'<body><main id="top">{overview}{domains}{figures}{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n'
+        f"<body><main>{''.join(parts)}{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n"
     )
 
 
-def _figures(heading: str, nodes: Sequence[GpuNode], colours: Mapping[str, int]) -> str:
-    drawn = "".join(
-        f'<figure id="node-{_escaped(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
-        for node in nodes
-    )
-    return f'<h2>{heading}</h2><div class="nodes">{drawn}</div>'
+def _machine(node: GpuNode) -> str:
+    return node.machine
 
 
-def _finest(domain: Domain) -> Iterator[Domain]:
-    """Yield the domains that have nodes."""
-    if domain.nodes:
-        yield domain
-    for below in domain.domains:
-        yield from _finest(below)
-
-
-def _zoomed(domain: Domain, snapshot: Snapshot, colours: Mapping[str, int]) -> str:
-    """Return one domain with a tile for each node; it is shown while the address names it."""
-    tier = last_part(domain.tier)
-    name = f"{tier} {domain.name}" if domain.name else f"in no {tier}" if tier else "cluster"
-    own = replace(snapshot, nodes=domain.nodes, fabric=Fabric(), cluster=name)
-    drawn = cluster_picture(own, colours, styled=False, large=True)
-    return (
-        f'<section class="zoomed" id="{_escaped(domain_anchor(domain))}">{drawn}'
-        '<p><a href="#top">the whole cluster</a></p></section>'
-    )
-
-
-def _one_of_each(nodes: list[GpuNode]) -> list[GpuNode]:
-    # By name, so that the page does not depend on the order in which the API server lists nodes.
-    examples: dict[str, GpuNode] = {}
-    for node in sorted(nodes, key=lambda node: node.name):
-        examples.setdefault(node.machine, node)
-    return list(examples.values())
+def _figures(nodes: Sequence[GpuNode], colours: Mapping[str, int]) -> str:
+    drawn = "".join(f"<figure>{node_picture(node, colours, styled=False)}</figure>" for node in nodes)
+    return f'<div class="nodes">{drawn}</div>'
 
 
 def _warnings(snapshot: Snapshot) -> str:

@@ -1,29 +1,26 @@
-"""Tables of columns that the user chose, as ``-o custom-columns=NAME:.name,GPUS:.requestGPUs`` prints them in kubectl."""
+"""Text as every command prints it: styled lines, tables that fit a terminal, documents, custom columns."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.objects import Object
-from arena_topo.model.text.words import elided, printable, printable_document
+from arena_topo.model.text.words import elided, natural_sort_key, printable, printable_document
 from arena_topo.model.text.yaml import dump
-from arena_topo.output.jsonpath import Path, relaxed_path, value_text
 
-# Lines of styled text, printed plain or in a terminal's colours, and plain tables.
-#
-# Tables are laid out as Go's ``text/tabwriter`` does it, the way Arena and kubectl print: a cell ends at a tab, and
-# cells of neighbouring lines in the same position form a column as wide as its widest cell and the padding. The last
-# cell of a line belongs to no column. Source: Go's ``text/tabwriter`` with minwidth 0.
+# Styled lines: printed plain, or in a terminal's colours.
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A piece of a line and its style in rich's words; ``column`` marks the names that are aligned.
 
-    A ``spare`` one is left out where a terminal is too narrow. Whatever others wrote into its text can be seen, and does nothing.
+    A ``spare`` one is left out where a terminal is too narrow. Whatever others wrote into its text can be
+    seen, and does nothing.
     """
 
     text: str
@@ -63,13 +60,20 @@ def rendered(lines: Iterable[Line], *, colour: bool) -> str:
     return target.getvalue()
 
 
+# Tables.
+#
+# They are laid out as by Go's ``text/tabwriter`` with minwidth 0, the way Arena and kubectl print: a cell
+# ends at a tab, and cells of neighbouring lines in the same position form a column as wide as its widest cell
+# and the padding. The last cell of a line belongs to no column.
+
+
 def tabulate(
     rows: Iterable[Sequence[str]], *, padding: int = 2, least: int = 0, paint: Paint | None = None
 ) -> str:
     """Return *rows* of cells as aligned lines, each ended by a newline.
 
-    A column has *least* characters at least. *paint* may colour the text of a cell, which leaves its width alone. What
-    others wrote into a cell can be seen.
+    A column has *least* characters at least. *paint* may colour the text of a cell, which leaves its width
+    alone. What others wrote into a cell can be seen.
     """
     lines = [list(map(printable, row)) for row in rows]
     widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
@@ -100,18 +104,21 @@ WIDER = "a wider terminal shows them"
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Rows as far as a terminal has room for them: ``kept`` are the positions of their columns, ``hidden`` the headings left out."""
+    """Rows that fit a terminal: ``kept`` are the positions of their columns, ``hidden`` the headings left out."""
 
     rows: Sequence[Sequence[str]]
     kept: Sequence[int]
     hidden: Sequence[str] = ()
 
     def note(self, more: str = WIDER) -> str:
-        """Return what tells the user which columns are hidden, and *more*: how to see them; empty where none is."""
+        """Return what tells the user which columns are hidden, and *more*: how to see them.
+
+        Empty where none is.
+        """
         return f"hidden: {', '.join(self.hidden)}; {more}" if self.hidden else ""
 
     def text(self, *, paint: Paint | None = None) -> str:
-        """Return the lines of a table that is indented by two blanks, and below it in parentheses which columns are hidden."""
+        """Return the lines of an indented table, and below it in parentheses which columns are hidden."""
         note = self.note()
         return tabulate(self.rows, paint=paint) + (f"  ({note})\n" if note else "")
 
@@ -125,11 +132,11 @@ def fitted(
     words: bool = False,
     least: int = 24,
 ) -> Fitted:
-    """Return *rows*, the first of which are headings, without columns for which *width* has no room; None is room for all.
+    """Return *rows*, headings first, without columns for which *width* has no room; None is room for all.
 
-    The headings in *spare* go, the first first; then the texts below those in *elide* lose their middles. With *words* the last column has sentences, which go on below themselves
-    and other columns go until it has *least* columns.
-    For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
+    The headings in *spare* go, the first first; then the texts below those in *elide* lose their middles.
+    With *words* the last column has sentences, which continue below themselves and other columns go until it has
+    *least* columns. For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
     """
     headings = list(rows[0])
     kept = list(range(len(headings)))
@@ -154,7 +161,7 @@ def fitted(
 
 
 def _broken(row: list[str], room: int) -> Iterator[list[str]]:
-    """Yield *row*, whose last cell has *room* columns and goes on in further rows."""
+    """Yield *row*, whose last cell has *room* columns and continues in further rows."""
     # A name alone cannot be broken, and what follows it may not move.
     words = printable(row[-1]).split(" ")
     line = words[0]
@@ -174,7 +181,10 @@ def column_widths(rows: Sequence[Sequence[str]], *, padding: int = 2) -> list[in
 
 
 def aligned(cells: Sequence[str], widths: Sequence[int], *, paint: Paint | None = None) -> str:
-    """Return one more line below a table whose columns have *widths*; a cell that is wider keeps its distance."""
+    """Return one more line below a table whose columns have *widths*.
+
+    A cell that is wider keeps its distance.
+    """
     seen = list(map(printable, cells))
     return _line(seen, [max(width, len(cell) + 2) for cell, width in zip(seen, widths, strict=False)], paint)
 
@@ -198,18 +208,14 @@ def _line(cells: Sequence[str], widths: Sequence[int], paint: Paint | None) -> s
     return "".join(cell + blank for cell, blank in zip(painted, [*blanks, ""], strict=False)) + "\n"
 
 
-# Lines of logs as they are printed: as they are, after their instance's name, or as JSON.
-#
-# Lines are bytes of any encoding and pass through as they are, also their control characters, as in kubectl.
-
-
-# Values as documents, as ``-o json`` and ``-o yaml`` print them.
+# Documents, as ``-o json`` and ``-o yaml`` print them.
 
 
 def document(value: Any, form: str) -> str:
     """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, with a newline at the end.
 
-    Characters that cannot be seen are written as escapes, which mean the same: documents are looked at on terminals too.
+    Characters that cannot be seen are written as escapes, which mean the same: documents are looked at on
+    terminals too.
     """
     if form == "json":
         return printable_document(json.dumps(value, indent=4, ensure_ascii=False) + "\n", is_json=True)
@@ -217,7 +223,10 @@ def document(value: Any, form: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return *value* as mappings, lists and scalars; frozen values become mappings by the names of their fields."""
+    """Return *value* as mappings, lists and scalars.
+
+    Frozen values become mappings by the names of their fields.
+    """
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     # A named tuple is a tuple too, so it must come before the others.
@@ -234,7 +243,7 @@ def compact(value: Any) -> str:
 
 
 def objects(items: Sequence[Object], form: str) -> str:
-    """Return Kubernetes objects as kubectl reads them back: YAML documents, a JSON object or List, or names."""
+    """Return Kubernetes objects as kubectl reads them: YAML documents, a JSON object or List, or names."""
     if form == "name":
         return "".join(f"{object_name(item)}\n" for item in items)
     if form == "yaml":
@@ -250,7 +259,71 @@ def object_name(item: Object) -> str:
     return f"{kind}/{item['metadata']['name']}"
 
 
+# Columns of the user's choice, as ``-o custom-columns=NAME:.name,GPUS:.requestGPUs`` prints them in kubectl.
+#
+# Of kubectl's JSONPath a path has what a column or a sort key needs: keys, and places in lists. jq does the
+# rest.
+
 _NONE = "<none>"
+_STEP = re.compile(
+    r"\.(?P<key>(?:\\.|[^\\.\[\](){}\s,'\"*$@?])+)|\[(?P<index>-?[0-9]{1,9})\]|\[(?P<every>\*)\]", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """The way from a document to values in it: keys, indices of lists, and None for every item of a list."""
+
+    steps: tuple[str | int | None, ...]
+
+    def values(self, document: Any) -> list[Any]:
+        """Return the values that the path leads to; what is missing or null leads to none."""
+        found = [document]
+        for step in self.steps:
+            found = [value for item in found for value in _below(item, step)]
+        return found
+
+    def sort_key(self, document: Any) -> tuple[int, float, tuple[tuple[str, int], ...]]:
+        """Return the sort key of *document*: numbers, then texts as people count, then what is missing."""
+        values = self.values(document)
+        if not values:
+            return 2, 0.0, ()
+        if isinstance(values[0], int | float):
+            return 0, float(values[0]), ()
+        return 1, 0.0, natural_sort_key(_cell_text(values[0]))
+
+
+def parse_path(text: str, flag: str) -> Path:
+    r"""Return the path *text*, such as ``.instances[0].name`` or ``.manifest.metadata.labels.a\.b/c``.
+
+    As in kubectl it may stand in braces and without its first dot. Raises ``UsageError`` that names *flag*.
+    """
+    rest = text.strip().removeprefix("{").removesuffix("}")
+    rest = rest if rest[:1] in (".", "[") else f".{rest}"
+    steps: list[str | int | None] = []
+    while rest:
+        match = _STEP.match(rest)
+        if match is None:
+            raise UsageError(
+                f"{flag}: {text!r} is not a path of fields",
+                hint="for example .status or .instances[*].name; jq reads -o json where that is not enough",
+            )
+        if match["key"]:
+            steps.append(re.sub(r"\\(.)", r"\1", match["key"], flags=re.DOTALL))
+        else:
+            steps.append(None if match["every"] else int(match["index"]))
+        rest = rest[match.end() :]
+    return Path(tuple(steps))
+
+
+def _below(value: Any, step: str | int | None) -> list[Any]:
+    if isinstance(step, str):
+        found = [value.get(step)] if isinstance(value, Mapping) else []
+    elif isinstance(value, list):
+        found = value if step is None else [value[step]] if -len(value) <= step < len(value) else []
+    else:
+        found = []
+    return [item for item in found if item is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,9 +352,16 @@ def parse_columns(text: str, flag: str) -> CustomColumns:
             f"{flag}: {text!r} is not HEADING:PATH,HEADING:PATH", hint="for example NAME:.name,STATUS:.status"
         )
     return CustomColumns(
-        tuple(heading for heading, _, _ in pairs), tuple(relaxed_path(path, flag) for _, _, path in pairs)
+        tuple(heading for heading, _, _ in pairs), tuple(parse_path(path, flag) for _, _, path in pairs)
     )
 
 
 def _cell(path: Path, document: Any) -> str:
-    return ",".join(map(value_text, path.values(document))) or _NONE
+    return ",".join(map(_cell_text, path.values(document))) or _NONE
+
+
+def _cell_text(value: Any) -> str:
+    """Return *value* as kubectl prints it: texts as they are, all else as compact JSON."""
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True)

@@ -1,7 +1,11 @@
-"""``top node -o json|yaml``: the document that Arena prints, with every list in a fixed order.
+"""``top node`` as Arena prints it: the summary, the details of nodes (``-d``) and the document (``-o json``).
 
-Its keys and values are what scripts read, and stay as they are in Arena. Source: kubeflow/arena 0.15.5,
-pkg/apis/types/gpunode.go.
+Scripts read them, so tables, keys and values are Arena's to the byte, faults of its English included: do not
+correct them. They are for nodes of every source, and in a fixed order. Nodes in topology mode offer
+``aliyun.com/gpu``; all other nodes with GPUs are exclusive ones, and show their links too where any source
+has them.
+
+Source: kubeflow/arena 0.15.5, pkg/topnode and pkg/apis/types/gpunode.go.
 """
 
 import struct
@@ -10,18 +14,9 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from arena_topo.model import arena_texts
 from arena_topo.model.cluster import GpuNode, Holder
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
 from arena_topo.output.text import Fitted, Paint, fitted, tabulate
-
-# ``top node`` as Arena prints it, for nodes of every source and in a fixed order.
-#
-# Scripts read these tables, so they are Arena's to the byte, faults included. Its sentences are in
-# ``model/arena_texts.py``. Source of columns: kubeflow/arena 0.15.5, pkg/topnode.
-#
-# Nodes in topology mode offer ``aliyun.com/gpu``; all other nodes with GPUs are exclusive ones, and show their links
-# too where any source has them.
 
 _RULE = "-" * 99
 _HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")
@@ -30,7 +25,7 @@ _ROLE = "kubernetes.io/role"
 
 
 class NodeMode(Enum):
-    """Arena's modes of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
+    """Arena's modes of nodes, in its order: alias, type and the resource of the footer."""
 
     NORMAL = ("none", "Normal", "")
     EXCLUSIVE = ("exclusive", "GPUExclusive", NVIDIA_GPU)
@@ -92,13 +87,20 @@ def _in_order(nodes: Sequence[GpuNode]) -> list[GpuNode]:
 def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
     mode = mode_of(node)
     # Arena never fills in the role of a node with GPUs.
-    role = role_of(node) if mode is NodeMode.NORMAL else "<none>"
-    cells = [node.name, node.address or "N/A", role, status_of(node), str(total(node)), str(allocated(node))]
+    role = _role_of(node) if mode is NodeMode.NORMAL else "<none>"
+    cells = [
+        node.name,
+        node.address or "N/A",
+        role,
+        _status_of(node),
+        str(_total(node)),
+        str(_allocated(node)),
+    ]
     return [*cells, *([mode.value[0]] if several else []), *([str(node.unhealthy)] if unhealthy else [])]
 
 
 def _footer(nodes: Sequence[GpuNode], which: str) -> list[list[str]]:
-    gpus, in_use = sum(map(total, nodes)), sum(map(allocated, nodes))
+    gpus, in_use = sum(map(_total, nodes)), sum(map(_allocated, nodes))
     unhealthy = sum(node.unhealthy for node in nodes)
     lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(in_use, gpus)]
     if unhealthy:
@@ -110,24 +112,24 @@ def _share(part: int, total: int) -> str:
     return f"{part}/{total} ({part / total * 100 if total else 0:.1f}%)"
 
 
-def total(node: GpuNode) -> int:
+def _total(node: GpuNode) -> int:
     """Return how many GPUs *node* has, unhealthy ones included."""
     return node.gpu_total + node.unhealthy
 
 
-def allocated(node: GpuNode) -> int:
+def _allocated(node: GpuNode) -> int:
     """Return how many GPUs of *node* pods have requested."""
     return node.requested.get(node.gpu_resource, 0) if mode_of(node) is not NodeMode.NORMAL else 0
 
 
-def role_of(node: GpuNode) -> str:
+def _role_of(node: GpuNode) -> str:
     """Return the roles of *node* by its labels, ``<none>`` without any."""
     by_key = [key.removeprefix(_ROLE_PREFIX) for key in node.labels if key.startswith(_ROLE_PREFIX)]
     roles = {role for role in (*by_key, node.labels.get(_ROLE, "")) if role}
     return ",".join(sorted(roles)) or "<none>"
 
 
-def status_of(node: GpuNode) -> str:
+def _status_of(node: GpuNode) -> str:
     """Return the state of *node* in Arena's words."""
     return ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.unschedulable else "")
 
@@ -137,28 +139,31 @@ def _details(node: GpuNode) -> list[list[str]]:
     lines = [
         [""],
         [f"Name:    {node.name}"],
-        [f"Status:  {status_of(node)}"],
-        [f"Role:    {role_of(node)}"],
+        [f"Status:  {_status_of(node)}"],
+        [f"Role:    {_role_of(node)}"],
         [f"Type:    {mode.value[1]}"],
         [f"Address: {node.address or 'N/A'}"],
         ["Description:"],
-        *([line] for line in description(mode).strip("\n").split("\n")),
+        *([line] for line in _description(mode).strip("\n").split("\n")),
     ]
     if mode is NodeMode.NORMAL:
         return [*lines, [""]]
     return [*lines, *_instances(node, mode), *_matrices(node), *_devices(node), *_summary(node, mode), [""]]
 
 
-def description(mode: NodeMode) -> str:
+def _description(mode: NodeMode) -> str:
     """Return what Arena says of nodes of a mode."""
     alias, _, resource = mode.value
     if mode is NodeMode.NORMAL:
-        return arena_texts.NODE_WITHOUT_GPUS
-    return arena_texts.NODE_MODE.format(mode=alias, resource=resource)
+        return "\n  This node has none gpu devices\n"
+    return (
+        f"\n  1.This node is enabled gpu {alias} mode.\n"
+        f"  2.Pods can request resource '{resource}' to use gpu {alias} feature on this node\n"
+    )
 
 
 def _instances(node: GpuNode, mode: NodeMode) -> list[list[str]]:
-    """Return the pods with GPUs: in topology mode with their indices, else with their phase, as Arena does."""
+    """Return the pods with GPUs: with their indices in topology mode, else with their phase, as in Arena."""
     if mode is NodeMode.TOPOLOGY:
         columns = ("GPU(Requested)", "GPU(Allocated)")
         rows = [
@@ -185,12 +190,12 @@ def _matrices(node: GpuNode) -> list[list[str]]:
     rows: list[list[str]] = []
     # What ACK has measured counts both directions, and is printed as Arena prints it.
     rates = "BandwidthMatrix:" if node.measured else "BandwidthMatrix (GB/s in one direction):"
-    for title, cells in (("LinkTypeMatrix:", link_types(node)), (rates, bandwidths)):
+    for title, cells in (("LinkTypeMatrix:", _link_types(node)), (rates, bandwidths)):
         rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in gpus)]
     return rows
 
 
-def link_types(node: GpuNode) -> list[list[str]]:
+def _link_types(node: GpuNode) -> list[list[str]]:
     """Return the matrix of link types, ``N-A`` on its diagonal; empty where the links are not known."""
     rows = node.links.links if node.links is not None else ()
     return [["N-A" if a == b else link.label for b, link in enumerate(row)] for a, row in enumerate(rows)]
@@ -206,7 +211,7 @@ def _bandwidth(node: GpuNode, a: int, b: int) -> str:
 
 
 def shortest_float32(value: float) -> str:
-    """Return the shortest decimal that is *value* as a 32-bit float, as Go prints it: 96.44, not 96.44000244140625."""
+    """Return the shortest decimal of *value* as a 32-bit float, as Go prints it: 96.44, not 96.44000244140625."""
     packed = struct.pack("f", value)
     # Nine significant digits are enough to tell all 32-bit floats apart.
     for digits in range(1, 10):
@@ -232,11 +237,13 @@ def _summary(node: GpuNode, mode: NodeMode) -> list[list[str]]:
     space = "" if mode is NodeMode.TOPOLOGY else "    "
     return [
         ["GPU Summary:"],
-        [f"  Total GPUs: {space}{total(node)}"],
-        [f"  Allocated GPUs: {allocated(node)}"],
+        [f"  Total GPUs: {space}{_total(node)}"],
+        [f"  Allocated GPUs: {_allocated(node)}"],
         [f"  Unhealthy GPUs: {node.unhealthy}"],
     ]
 
+
+# The document.
 
 _KEYS = {
     NodeMode.EXCLUSIVE: "gpuExclusiveNodes",
@@ -262,18 +269,18 @@ def _entry(node: GpuNode) -> dict[str, Any]:
     mode = mode_of(node)
     common = {
         "name": node.name,
-        "description": description(mode),
+        "description": _description(mode),
         "ip": node.address or "N/A",
-        "status": status_of(node),
+        "status": _status_of(node),
         # Arena never fills in the role of a node with GPUs.
-        "role": role_of(node) if mode is NodeMode.NORMAL else "",
+        "role": _role_of(node) if mode is NodeMode.NORMAL else "",
         "type": mode.value[1],
     }
     if mode is NodeMode.NORMAL:
         return common
     counted = {
-        "totalGPUs": total(node),
-        "allocatedGPUs": allocated(node),
+        "totalGPUs": _total(node),
+        "allocatedGPUs": _allocated(node),
         "unhealthyGPUs": node.unhealthy,
         "gpuMetrics": [],
     }
@@ -283,7 +290,7 @@ def _entry(node: GpuNode) -> dict[str, Any]:
     ]
     links = {
         "gpuTopology": {
-            "linkMatrix": link_types(node),
+            "linkMatrix": _link_types(node),
             "bandwidthMatrix": [list(row) for row in node.measured],
         }
     }

@@ -1,4 +1,8 @@
-"""One node in detail: its link matrix coloured by class, its GPUs with their users, its NICs, and the sources."""
+"""A cluster as a tree (``cluster_tree``) and a node in detail (``node_view``), as text.
+
+Every other view of a cluster counts by the same domains and words: ``Domain``, ``state_marks`` and
+``remarks``.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,14 +22,13 @@ from arena_topo.model.text.words import (
 )
 from arena_topo.output.text import WIDER, Line, Span, fitted, rendered
 
-# The cluster as a tree of fabric domains with their GPUs counted, as every view shows it.
+# What all views share: fabric domains with their GPUs counted, and words for the states of GPUs and nodes.
 
 _MOST_DRAWN = 256
-"""GPUs that are drawn of a node whose GPUs are only counted; no node has more, and garbled counts have no end."""
+"""The most GPUs drawn of a node whose GPUs are only counted; a larger count is garbled."""
 
 _MOST_MARKS = 64
 """More marks than any node has GPUs: a count beyond it is garbled, and would flood the view."""
-
 
 _MOST_WARNINGS = 20
 
@@ -34,7 +37,8 @@ _MOST_WARNINGS = 20
 class Domain:
     """A domain of a tier with the domains below it, or at the finest tier the nodes in it.
 
-    ``tier`` is the tier's name, empty for the cluster itself; ``name`` is empty for nodes outside of every domain.
+    ``tier`` is the tier's name, empty for the cluster itself; ``name`` is empty for nodes outside of every
+    domain.
     """
 
     tier: str
@@ -66,7 +70,7 @@ def available(node: GpuNode) -> int:
 
 
 def gpu_count(node: GpuNode) -> int:
-    """Return how many GPUs of *node* a view draws: those of its links, else those listed, else those counted."""
+    """Return how many GPUs of *node* a view draws: those of its links, else listed ones, else counted ones."""
     return node.links.size if node.links is not None else len(node.gpus) or min(node.gpu_total, _MOST_DRAWN)
 
 
@@ -107,13 +111,19 @@ def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, leve
 
 
 def first_warnings(warnings: Sequence[str]) -> list[str]:
-    """Return as many of *warnings* as a view shows, and how many more there are; ten thousand would hide the view."""
+    """Return as many of *warnings* as a view shows, and how many more there are.
+
+    Ten thousand would hide the view.
+    """
     more = len(warnings) - _MOST_WARNINGS
     return [*warnings[:_MOST_WARNINGS], *([f"and {more} more; -o json lists them all"] if more > 0 else [])]
 
 
 def state_marks(node: GpuNode) -> list[str]:
-    """Return a word for each GPU of *node*: ``used``, ``free`` or ``bad``; without known indices the used ones first."""
+    """Return a word for each GPU of *node*: ``used``, ``free`` or ``bad``.
+
+    Without known indices the used ones first.
+    """
     if node.gpus and node.used is not None:
         return [
             "bad" if not gpu.healthy else "used" if gpu.index in node.used else "free" for gpu in node.gpus
@@ -144,7 +154,7 @@ def remarks(node: GpuNode) -> list[str]:
     return words
 
 
-# The tree of domains with free and total GPUs, as plain text and in colour.
+# The cluster as a tree of domains, with a mark for each GPU.
 
 MOST_NODES = 200
 """Trees of more nodes end at the domains."""
@@ -159,7 +169,8 @@ _STYLES = {"used": "blue", "free": "green", "bad": "red"}
 def cluster_tree(snapshot: Snapshot, *, colour: bool = False, width: int | None = None) -> str:
     """Return the tree of *snapshot*: domains, then nodes with a mark for each GPU, then the warnings.
 
-    Where *width* has no room for a line, no machine and no count of nodes is shown, and remarks stand below their nodes.
+    Where *width* has no room for a line, no machine and no count of nodes is shown, and remarks stand below
+    their nodes.
     """
     root = cluster_domains(snapshot)
     count = sum(1 for _ in root.all_nodes)
@@ -236,7 +247,7 @@ def _node_spans(node: GpuNode, words: str) -> Line:
 
 
 def _aligned(lines: Iterable[Line]) -> list[Line]:
-    """Return *lines* with a gap behind their names, which differ in length and indent: the counts stand below each other."""
+    """Return *lines* with a gap behind their names, so that the counts stand below each other."""
     listed = list(lines)
     width = max((_length(_named(line)) for line in listed), default=0) + 2
     return [_spaced(line, width) if _named(line) else line for line in listed]
@@ -254,6 +265,9 @@ def _named(line: Line) -> Line:
 def _length(line: Line) -> int:
     return sum(len(span.text) for span in line)
 
+
+# One node: its link matrix coloured by class, its GPUs with their users, its NICs and NUMA nodes, and the
+# sources.
 
 _NODE_STYLES = {
     LinkClass.SELF: "dim",
@@ -285,7 +299,10 @@ _DESCRIPTIONS = {
 
 
 def node_view(node: GpuNode, *, colour: bool = False, width: int | None = None) -> str:
-    """Return all that is known of the hardware of *node*; columns for which *width* has no room are left out."""
+    """Return all that is known of the hardware of *node*.
+
+    Columns for which *width* has no room are left out.
+    """
     summary = f"{node.machine or 'no GPUs known'}, {node.gpu_free} of {node.gpu_total} GPUs free"
     node_remarks = remarks(node)
     heading = [Span(node.name, "bold"), Span(f"  {summary}", "")]
@@ -444,7 +461,7 @@ def _sources(facts: Sequence[Fact], width: int | None) -> list[Line]:
     rows = [[Span("FACT", "bold"), Span("AGE", "bold"), Span("SOURCE", "bold")]]
     for fact, age in zip(facts, ages, strict=True):
         source, style = fact.source + (", assumed" if fact.assumed else ""), "yellow" if fact.assumed else ""
-        # A source that is too long for the terminal goes on below itself.
+        # A source that is too long for the terminal continues below itself.
         room = max((width or 0) - before, _LEAST_SOURCE)
         parts = wrap(source, room, break_on_hyphens=False) if width else [source]
         rows.append([Span(fact.subject, ""), Span(age, ""), Span(parts[0], style)])

@@ -51,7 +51,7 @@ def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Serve:
 
     def served(script: Script) -> FakeTransport:
         opened, transport = session(script)
-        monkeypatch.setattr("arena_topo.kube.session.connect", lambda _: opened)
+        monkeypatch.setattr("arena_topo.kube.session.connect", lambda *_: opened)
         return transport
 
     return served

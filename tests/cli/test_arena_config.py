@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from arena_topo.cli.defaults import (
     Setting,
     arena_config_path,
-    flag_setting,
     parse_arena_config,
     read_arena_config,
 )
@@ -18,21 +17,20 @@ TEXT = "# mine\nnamespace = ml\nimagePullSecrets=a, b,\nbroken\nnamespace=last\n
 
 def test_lines_are_keys_and_values() -> None:
     """Of two the last one counts; what is no pair is passed over, as Arena does."""
-    config = parse_arena_config(TEXT, "c")
+    config = parse_arena_config(TEXT, "c").common
 
     assert Setting(("last",), "c:5") == config["namespace"]
     assert Setting(("x=y",), "c:6") == config["prometheus_token"]
-    assert {"namespace", "imagePullSecrets", "prometheus_token"} == set(config)
+    assert {"namespace", "image-pull-secret", "prometheus_token"} == set(config)
 
 
 def test_flags_have_their_keys() -> None:
-    """Secrets are separated by commas."""
+    """Secrets are separated by commas; an empty value says nothing."""
     config = parse_arena_config(TEXT, "c")
 
-    assert Setting(("a", "b"), "c:3") == flag_setting(config, "image-pull-secret")
-    assert Setting(("last",), "c:5") == flag_setting(config, "namespace")
-    assert None is flag_setting(config, "gpus")
-    assert None is flag_setting(parse_arena_config("namespace=", "c"), "namespace")
+    assert Setting(("a", "b"), "c:3") == config.find("submit mpi", ["image-pull-secret"])
+    assert None is config.find("submit mpi", ["gpus"])
+    assert None is parse_arena_config("namespace=", "c").find("get", ["namespace"])
 
 
 def test_the_variable_names_the_file_unless_it_is_missing(tmp_path: Path) -> None:
@@ -45,11 +43,12 @@ def test_the_variable_names_the_file_unless_it_is_missing(tmp_path: Path) -> Non
     assert usual == arena_config_path(env)
     (tmp_path / "other").write_text("namespace=other")
 
-    assert ("other",) == read_arena_config(env)["namespace"].values
+    assert ("other",) == read_arena_config(env).common["namespace"].values
 
 
 @given(st.text())
 def test_any_text_is_read(text: str) -> None:
-    """Keys have no spaces around them, and values neither."""
-    for key, setting in parse_arena_config(text, "c").items():
-        assert (key.strip(), setting.values[0].strip()) == (key, setting.values[0])
+    """Values have no spaces around them."""
+    for line in (text, f"namespace={text}"):
+        for setting in parse_arena_config(line, "c").common.values():
+            assert setting.values[0].strip() == setting.values[0]

@@ -29,7 +29,7 @@ def test_an_internal_error_is_one_line(invoke: Invoke, serve: Serve) -> None:
 def test_an_internal_error_shows_its_traceback_on_demand(
     invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """For whoever looks into it."""
+    """For anyone who looks into it."""
     serve(broken)  # type: ignore[arg-type]
     monkeypatch.setenv("ARENA_TOPO_DEBUG", "1")
 

@@ -15,7 +15,7 @@ ARENA = parse_arena_config("namespace=of-arena", "a")
         (Defaults(ENV, PROFILE, ARENA), Setting(("of-variable",), "$ARENA_TOPO_NAMESPACE")),
         (Defaults({"ARENA_TOPO_NAMESPACE": ""}, PROFILE, ARENA), Setting(("of-profile",), "p:1")),
         (Defaults({}, Profile(), ARENA), Setting(("of-arena",), "a:1")),
-        (Defaults({}, Profile(), {}), None),
+        (Defaults({}, Profile(), Profile()), None),
     ],
     ids=["variable", "profile", "arena", "nothing"],
 )
@@ -26,7 +26,7 @@ def test_the_first_that_says_something_counts(defaults: Defaults, found: Setting
 
 def test_several_values_stand_on_lines() -> None:
     """Spaces and commas are parts of values; a flag that takes one value gets the whole text."""
-    defaults = Defaults(ENV, Profile(), {})
+    defaults = Defaults(ENV, Profile(), Profile())
 
     assert Setting(("A=b c", "D=e"), "$ARENA_TOPO_ENV") == defaults.variable(["-e", "--env"], multiple=True)
     assert Setting(("A=b c\nD=e",), "$ARENA_TOPO_ENV") == defaults.variable(["-e", "--env"])

@@ -33,7 +33,7 @@ def pages(
 def test_a_page_looks_as_it_should(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, command: str, width: int
 ) -> None:
-    """Written anew by COLUMNS=60 arena-topo COMMAND --help."""
+    """Written again by COLUMNS=60 arena-topo COMMAND --help."""
     monkeypatch.setenv("COLUMNS", str(width))
 
     assert (GOLDEN / f"{command}-{width}.txt").read_text() == invoke(command, "--help").out

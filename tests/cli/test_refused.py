@@ -1,19 +1,45 @@
-"""Arena's commands for other things are refused by their names, whatever follows, with what to use instead."""
+"""What is not supported says so by its name, and what to use instead."""
 
 import pytest
 
-from arena_topo.cli.groups import REFUSED
+from arena_topo.cli.refused import REFUSED
 from tests.cli.conftest import Invoke
 
+COMMANDS = [word for word in REFUSED if not word.startswith("-")]
+FLAGS = [word for word in REFUSED if word.startswith("-") and "=" not in word]
+LINES = {
+    "--output=jsonpath": ("list", "-o", "jsonpath={.items[0].name}"),
+    "--objective=balanced": ("plan", "mpi", "--workers=1", "--gpus=1", "--objective", "balanced"),
+}
+"""What is typed, by the value that is refused."""
 
-@pytest.mark.parametrize("words", REFUSED)
+
+@pytest.mark.parametrize("words", COMMANDS)
 def test_a_command_of_arena_is_refused_by_name(invoke: Invoke, words: str) -> None:
     """In one sentence, and a hint; its flags are not looked at."""
     outcome = invoke(*words.split(), "--name=x", "-z", "list", "--", "--help")
 
     assert (2, "") == (outcome.code, outcome.out)
-    assert f"error: {words!r} is not supported: " in outcome.err
-    assert "\nhint: " in outcome.err
+    assert f"error: {words!r} is not supported: {REFUSED[words].reason}\nhint: " in outcome.err
+
+
+@pytest.mark.parametrize("flag", FLAGS)
+@pytest.mark.parametrize("end", ["", "=1", "=false"])
+def test_a_flag_is_refused_by_name(invoke: Invoke, flag: str, end: str) -> None:
+    """Whatever its value is."""
+    outcome = invoke("submit", "tf", "--name=x", f"{flag}{end}", "train")
+
+    assert (2, "") == (outcome.code, outcome.out)
+    assert f"error: {flag!r} is not supported: {REFUSED[flag].reason}\nhint: " in outcome.err
+
+
+@pytest.mark.parametrize("value", [word for word in REFUSED if "=" in word])
+def test_a_value_of_a_flag_is_refused_by_name(invoke: Invoke, value: str) -> None:
+    """Before anything is asked of a cluster."""
+    outcome = invoke(*LINES[value])
+
+    assert (2, "") == (outcome.code, outcome.out)
+    assert f"error: {value!r} is not supported: {REFUSED[value].reason}\nhint: " in outcome.err
 
 
 def test_what_nobody_has_is_no_command(invoke: Invoke) -> None:

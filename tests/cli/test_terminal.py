@@ -71,7 +71,7 @@ def test_a_sentence_goes_on_below_its_first_word() -> None:
 def test_only_a_terminal_has_a_width(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A pipe gets whole lines, whatever the width of the terminal beside it."""
+    """A pipe gets whole lines, whatever the width of the terminal next to it."""
     monkeypatch.setenv("COLUMNS", "10")
     print_page("a sentence of several words\n")
 
@@ -124,7 +124,7 @@ def test_a_table_on_a_terminal_fits_it() -> None:
 
 @pytest.mark.parametrize("environment", [{"NO_COLOR": "0"}, {"TERM": "dumb"}], ids=["NO_COLOR", "TERM=dumb"])
 def test_a_terminal_may_refuse_colours(environment: dict[str, str]) -> None:
-    """The table fits all the same."""
+    """The table fits anyway."""
     assert "NAME   STATUS\nvgg16  RUNNING\na      NotReady\n" in on_terminal(16, TABLE, **environment)
 
 

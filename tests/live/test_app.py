@@ -195,7 +195,7 @@ async def test_enter_looks_into_a_domain_and_esc_out_of_it(view: LiveView, pilot
 
 @scene()
 async def test_a_page_that_cannot_be_read_says_why(view: LiveView, pilot: "Pilot[None]") -> None:
-    """And the view goes on."""
+    """And the view continues."""
     await pilot.press("j", "j", "enter")
     await until(lambda: "error: node v100-0 is gone" in page(view))
 
@@ -297,7 +297,7 @@ def test_keys_end_it(key: str, code: int) -> None:
 
 
 def test_a_fault_ends_it_and_is_kept() -> None:
-    """For whoever reports it in the words of this program."""
+    """For anyone who reports it in the words of this program."""
 
     class Faulty(Scripted):
         def look(self) -> Overview:

@@ -1,6 +1,5 @@
 """The drawing of a cluster, small and large."""
 
-import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 
@@ -43,15 +42,6 @@ def test_the_nodes_of_a_plan_stand_out() -> None:
     assert 1 == sum(rect.get("class") == "card chosen" for rect in rects)
     # Four GPUs, and the entry of the legend.
     assert 4 + 1 == sum(rect.get("rx") == "6.5" for rect in rects)
-
-
-def test_a_domain_of_a_map_leads_to_its_nodes() -> None:
-    """By a link to the part of the page that shows them by name."""
-    svg = cluster_picture(map_of(160), linked="domain")
-
-    assert [f"#domain-n{index}" for index in range(0, 160, 16)] == re.findall(r'href="([^"]+)"', svg)
-    # What is in an image is not read, and its links could not be told apart.
-    assert "group" == ET.fromstring(svg).get("role")
 
 
 def test_a_drawing_can_be_read_aloud() -> None:

@@ -13,8 +13,7 @@ import pytest
 
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.plan import plan_demand
-from arena_topo.model.cluster import Fabric, Snapshot
-from arena_topo.model.plan import Demand
+from arena_topo.model.plan import Demand, Placement
 from arena_topo.output.plan import render_plan
 from arena_topo.output.svg import MOST_DRAWN, node_picture, topology_page
 from tests.output.chromium import measured, needs_chromium, painted
@@ -39,44 +38,43 @@ def test_a_page_loads_nothing() -> None:
     assert "@import" not in page
 
 
-def test_every_tile_leads_to_its_node() -> None:
-    """Anchors of the overview have their figures."""
-    page = topology_page(small_cluster())
-    targets = set(re.findall(r'href="#(node-[^"]+)"', page))
-
-    assert {"node-v100-0", "node-h200-0", "node-l40s-0", "node-guess-0"} == targets
-    assert targets == set(re.findall(r'<figure id="([^"]+)"', page))
+def titles(page: str) -> list[str]:
+    """Return what the drawings of nodes are of."""
+    return re.findall(r"<figure><svg[^>]*><title>([^<]+)</title>", page)
 
 
-def test_of_a_large_cluster_one_node_of_each_type_is_drawn() -> None:
+def test_one_node_of_each_machine_type_is_drawn() -> None:
     """A page of thousands of drawings opens nowhere."""
     nodes = [
         replace(machine("n", kind), name=f"{kind}-{index}")
         for kind in ("v100", "h200")
-        for index in range(MOST_DRAWN)
+        for index in range(99)
     ]
     page = topology_page(replace(small_cluster(), nodes=tuple(nodes)))
 
-    assert ["node-h200-0", "node-v100-0"] == sorted(re.findall(r'<figure id="([^"]+)"', page))
-    assert 'href="#node-' not in page
+    assert ["h200-0 8xH200-nvswitch", "v100-0 8xV100-cubemesh"] == titles(page)
+    assert "<details open>" in page
 
 
-def test_a_map_zooms_into_its_domains() -> None:
-    """A click on a rack shows its nodes by name; without scripts, by the address of the page."""
-    nodes = [replace(machine("n"), name=f"n{index}") for index in range(160)]
-    paths = {node.name: (f"r{index // 16}",) for index, node in enumerate(nodes)}
-    page = topology_page(Snapshot(tuple(nodes), Fabric(("example.com/rack",), paths), "prod"))
-    targets = re.findall(r'href="#(domain-[^"]+)"', page)
-    sections = re.findall(r'<section class="zoomed" id="([^"]+)">(.*?)</section>', page, re.DOTALL)
+def test_the_nodes_of_a_plan_are_drawn_and_others_are_folded() -> None:
+    """One of each other machine type stands below them, which a reader may open."""
+    verdict = plan_demand(Demand(1, 4), small_cluster(), PlanOptions())
+    page = render_plan("job", verdict, small_cluster(), "html")
+    shown, _, folded = page.partition("<details>")
 
-    drawn = [identity for identity, _ in sections]
+    assert isinstance(verdict, Placement)
+    assert [share.node for share in verdict.shares] == [title.split()[0] for title in titles(shown)]
+    assert set(titles(folded)).isdisjoint(titles(shown))
+    assert len(titles(folded)) == 3
 
-    assert 10 == len(drawn)
-    # The overview is there for wide and for narrow screens.
-    assert [*drawn, *drawn] == targets
-    assert [f">n{index}<" in sections[1][1] for index in range(48)] == [
-        16 <= index < 32 for index in range(48)
-    ]
+
+def test_no_more_nodes_of_a_plan_are_drawn_than_a_page_opens_with() -> None:
+    """All of them are in the drawing of the cluster."""
+    planned = next(node for node in map_of(20).nodes if any(holder.is_planned for holder in node.holders))
+    nodes = tuple(replace(planned, name=f"n{index}") for index in range(MOST_DRAWN + 9))
+    page = topology_page(replace(map_of(20), nodes=nodes))
+
+    assert MOST_DRAWN == len(titles(page))
 
 
 def pixels(png: bytes) -> Counter[tuple[int, ...]]:
@@ -292,34 +290,3 @@ def test_small_and_faint_texts_are_noticed(tmp_path: Path) -> None:
 
     assert "8xV100-cubemesh" in seen["small"]
     assert seen["faint"]
-
-
-ZOOM = """
-const shown = () => [...page.querySelectorAll(".zoomed")].filter((part) => part.getBoundingClientRect().height);
-const visible = [...page.querySelectorAll('a[href^="#domain-"]')].filter((link) => link.getBoundingClientRect().width);
-const before = shown().length;
-const turned = () => new Promise((done) => window.addEventListener("hashchange", done, {once: true}));
-visible[1].focus();
-const focused = page.activeElement === visible[1];
-const zoomed = turned();
-visible[1].dispatchEvent(new window.MouseEvent("click", {bubbles: true, cancelable: true}));
-await zoomed;
-const [open] = shown();
-const back = turned();
-open.querySelector("p a").click();
-await back;
-return {before, focused, opened: open.id, after: shown().length};
-"""
-
-
-@needs_chromium
-def test_a_click_on_a_rack_opens_it(tmp_path: Path) -> None:
-    """On wide screens and narrow ones; its link can be reached by the keyboard, and another link leads back."""
-    page = tmp_path / "map.html"
-    page.write_text(topology_page(map_of(160)), encoding="utf-8")
-    seen = measured(
-        {str(width): (page, width) for width in WIDTHS}, f"return (async () => {{{ZOOM}}})();", tmp_path
-    )
-
-    expected = {"before": 0, "focused": True, "opened": "domain-n16", "after": 0}
-    assert {"400": expected, "1400": expected} == seen

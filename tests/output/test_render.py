@@ -7,11 +7,22 @@ from html import escape
 
 import pytest
 
+from arena_topo.errors import UsageError
 from arena_topo.model.cluster import Fabric, Snapshot
 from arena_topo.model.parallelism import Parallelism
-from arena_topo.model.plan import Demand, Infeasible, Placement, Prediction, Range, Transport
+from arena_topo.model.plan import (
+    Demand,
+    GangDemand,
+    Infeasible,
+    Placement,
+    Prediction,
+    Range,
+    Role,
+    Transport,
+)
 from arena_topo.output.plan import render_plan
 from arena_topo.planner.plan import plan
+from arena_topo.planner.roles.answer import plan_gang
 from tests import paths
 from tests.output.clusters import machine
 
@@ -109,16 +120,26 @@ def test_the_picture_of_a_plan_on_one_node_shows_the_cluster_and_the_node(form: 
     assert "links as published: " in drawn
 
 
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_a_plan_by_role_is_not_drawn(form: str) -> None:
+    """A drawing has one number for each worker; the forms that tell roles apart are named."""
+    roles = (Role(name="worker", gpus=2), Role(name="leader", gpus=1))
+    answer = plan_gang(GangDemand(roles=roles), CLUSTER)
+
+    with pytest.raises(UsageError, match="those of vgg differ by role"):
+        render_plan("vgg", answer, CLUSTER, form)
+
+
 def test_gpus_that_nobody_can_name_are_drawn_as_planned() -> None:
     """Where a node only counts its GPUs, as many squares are the plan's as it takes."""
     answer = plan(Demand(4, 1), CLUSTER)
     assert isinstance(answer, Placement)
-    counted = replace(
-        answer,
+    workers = replace(
+        answer.roles[0],
         slots=tuple(slot._replace(gpus=None) for slot in answer.slots),
         shares=tuple(share._replace(gpus=None) for share in answer.shares) * 2,
     )
-    drawn = render_plan("vgg", counted, CLUSTER, "svg")
+    drawn = render_plan("vgg", replace(answer, roles=(workers,)), CLUSTER, "svg")
 
     assert drawn.count("planned: any of the free GPUs") == 4
 
@@ -129,9 +150,7 @@ def test_a_prediction_is_told_as_a_range() -> None:
     assert isinstance(answer, Placement)
     rates = Range(40.0, 60.0, 93.15), Range(80.0, 90.0, 100.0)
     guess = Prediction(rates[0], Transport.NVLINK, Transport.TCP, ("calibration: x",), rates[1], rates[0])
-    text = render_plan(
-        "vgg", Placement(answer.slots, answer.shares, "node", "b0", 4, 1, prediction=guess), CLUSTER
-    )
+    text = render_plan("vgg", replace(answer, prediction=guess), CLUSTER)
 
     assert "whole gang     60 GB/s (40 to 93.2)\n" in text
     assert "inside a node  90 GB/s (80 to 100), nvlink\n" in text

@@ -50,7 +50,7 @@ def test_doctor_names_the_jobs() -> None:
 
 
 def test_nothing_reserved_and_nothing_seen_are_two_findings() -> None:
-    """A user who may not look is told so."""
+    """A user who cannot look is told so."""
     assert (State.OK, "none") == (reservations_finding([]).state, reservations_finding([]).found)
     assert State.UNKNOWN is reservations_finding(None).state
 

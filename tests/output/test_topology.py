@@ -70,7 +70,7 @@ def test_a_view_is_as_it_was_looked_at(name: str) -> None:
 
 
 def test_narrow_views_fit() -> None:
-    """Names lose their middles, columns go and are named, and sources go on below themselves; links stay whole."""
+    """Names lose their middles, columns go and are named, and sources continue below themselves; links stay whole."""
     node = golden("topology/node-60.txt", VIEWS["node-60"](False))
 
     assert [] == too_wide(golden("topology/tree-46.txt", VIEWS["tree-46"](False)), 46)

@@ -2,7 +2,7 @@
 
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -50,7 +50,7 @@ from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.sources import Source
+    from arena_topo.jobs.sources import FromEarlierJob
 
 
 # ``arena-topo resume``.
@@ -145,9 +145,7 @@ class ScaleFlags:
 
     name: str = job_name()
     type: str = job_type()
-    workers: int | None = option(
-        "--workers", type=Whole(least=1), metavar="N", help="Number of workers that the job shall have."
-    )
+    workers: int | None = option("--workers", type=Whole(least=1), metavar="N", help="New number of workers.")
     grow: bool = go_flag("--grow", help="Let it have as many workers as there is room for, now and later.")
     plan: bool = go_flag("--plan", help="Show what would become of it, and why, and change nothing.")
     grace: float = option(
@@ -165,7 +163,7 @@ class ScaleFlags:
         help="none, client or server: show it without doing it; server: have the server try it.",
     )
     output: str | None = option(
-        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print what becomes of it."
+        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print what happens to it."
     )
     kube: KubeFlags
 
@@ -174,7 +172,7 @@ class ScaleFlags:
 def scale(flags: ScaleFlags) -> None:
     """Let an elastic job that runs have more workers, or fewer.
 
-    More of them get their places beside the others: the planner chooses those that are closest, and pins and number are
+    More of them get their places next to the others: the planner chooses those that are closest, and pins and number are
     written at once. The ones with the highest indices leave; what that costs is shown. Jobs are elastic that were
     submitted with --min-workers and --max-workers. The exit code is 3 when there is no room.
 
@@ -251,14 +249,15 @@ def rerun(flags: RerunFlags) -> None:
     """Submit a job again: one that has ended, or one that was deleted and that a file has.
 
     Its specification is the same; what the server, its plan and its gang scheduler put onto it is dropped, and it is
-    planned anew. While the old job exists, the new one needs another name.
+    planned again. While the old job exists, the new one needs another name.
 
     \b
       arena-topo rerun vgg16 --name=vgg16-2
       arena-topo get vgg16 -o json > vgg16.json; arena-topo delete vgg16; arena-topo rerun -f vgg16.json
     """
     from arena_topo.jobs.options import PlaceOptions
-    from arena_topo.jobs.sources import prepare_rerun, source_from_cluster
+    from arena_topo.jobs.prepare import prepare
+    from arena_topo.jobs.sources import source_from_cluster
     from arena_topo.kube.session import connect
     from arena_topo.model.job_view import Goal
 
@@ -274,16 +273,15 @@ def rerun(flags: RerunFlags) -> None:
     place = PlaceOptions(
         timeout=flags.wait.timeout if flags.wait else 0.0 if flags.follow else None, goal=goal
     )
-    prepared = prepare_rerun(session, source, flags.name, place)
+    prepared = prepare(session, replace(source, name=flags.name), place)
     if flags.dry_run is DryRun.SERVER:
-        print_dry_run(session, prepared, place, flags.output, planned=False)
+        print_dry_run(session, prepared, flags.output, planned=False)
         return
-    create_and_wait(
-        session, prepared, place, Ending(output=flags.output, follow=flags.follow, connection=flags.kube)
-    )
+    ending = Ending(output=flags.output, follow=flags.follow, connection=flags.kube)
+    create_and_wait(session, prepared, ending)
 
 
-def _from_file(file: str) -> "Source":
+def _from_file(file: str) -> "FromEarlierJob":
     from arena_topo.jobs.sources import source_from_documents
     from arena_topo.model.text.yaml import load_all
 
@@ -329,19 +327,18 @@ def mpi(flags: DiffFlags) -> int:
       arena-topo diff mpi -f vgg16.yaml
     """
     from arena_topo.cli.errors import report
-    from arena_topo.jobs.options import SubmitOptions
-    from arena_topo.jobs.sources import difference
-    from arena_topo.jobs.submit import prepare
+    from arena_topo.jobs.prepare import prepare
+    from arena_topo.jobs.sources import FromFlags, difference
     from arena_topo.kube.session import connect
 
     try:
         check_gang(flags.enforcement, gang=flags.job.gang)
-        options = SubmitOptions(version=flags.api_version, template=flags.template)
         place = place_options(flags.plan, flags.enforcement)
         session = connect(flags.kube)
         described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=session.namespace)
         job = held_by_kube_queue(described, flags.enforcement)
-        text, notes = difference(session, prepare(session, job, options, place, may_exist=True))
+        source = FromFlags(job=job, version=flags.api_version, template=flags.template)
+        text, notes = difference(session, prepare(session, source, place, may_exist=True).manifest)
     except ArenaTopoError as error:
         report(error)
         # 1 would say that there is a difference.

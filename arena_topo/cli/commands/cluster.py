@@ -147,7 +147,7 @@ def _session(connection: ConnectionFlags, *, needed: bool) -> Session | None:
         # Connecting sends nothing: only a request shows whether a server answers.
         session.get("/version")
     except (ConnectionFailed, DocumentError) as error:
-        # Whoever names a cluster must not get the objects for another one.
+        # Anyone who names a cluster must not get the objects for another one.
         if needed or connection.kubeconfig or connection.context:
             raise
         say(

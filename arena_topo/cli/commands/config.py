@@ -1,21 +1,21 @@
 """``arena-topo config``."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import click
 from click.core import ParameterSource
 
-from arena_topo.cli.declare import argument, command, output_format
+from arena_topo.cli.declare import argument, command, output_format, read_setting
 from arena_topo.cli.defaults import (
     VARIABLE,
     Defaults,
     Setting,
     arena_config_path,
-    flag_setting,
     key_of,
     profile_path,
     read_defaults,
+    unknown_flag,
     variable_of,
 )
 from arena_topo.cli.groups import CommandGroup
@@ -49,16 +49,16 @@ class Row:
     commands: str
 
 
-Commands = Mapping[str, Sequence[click.Option]]
+_Commands = Mapping[str, Sequence[click.Option]]
 
 
 @command("view", ConfigViewFlags)
 def view(flags: ConfigViewFlags) -> None:
     """Show which flags are set, and where: on this command line, by a variable, or in a file.
 
-    What is typed comes first, then the variable ARENA_TOPO_FLAG, then the profile, then Arena's configuration, then
-    the flag's own default. With a COMMAND all of its flags are shown, else every flag that is set. A flag or a command
-    that does not exist, and a value that its flag does not take, are errors.
+    What is typed comes first, then the variable ARENA_TOPO_FLAG, then the profile, then Arena's
+    configuration, then the flag's own default. With a COMMAND all of its flags are shown, else every flag
+    that is set. A flag or a command that does not exist, and a value that its flag does not take, are errors.
 
     \b
       arena-topo config view
@@ -126,21 +126,17 @@ def _rows_of_command(defaults: Defaults, name: str, options: Sequence[click.Opti
         yield _row(option, setting, name)
 
 
-def _rows(defaults: Defaults, commands: Commands) -> Iterator[Row]:
+def _rows(defaults: Defaults, commands: _Commands) -> Iterator[Row]:
     """Yield every flag that is set, the strongest setting first: a variable, then the profile, then Arena's file."""
     by_key = {key_of(option.opts): option for options in commands.values() for option in options}
     names = {name[2:]: option for option in by_key.values() for name in option.opts if name.startswith("--")}
     for option in by_key.values():
         if variable := defaults.variable(option.opts, multiple=option.multiple):
             yield _row(option, variable, "")
-    for name, section in defaults.profile.commands.items():
-        for key, setting in section.items():
-            yield _row(names[key], setting, name)
-    for key, setting in defaults.profile.common.items():
-        yield _row(names[key], setting, "")
-    for key, option in by_key.items():
-        if of_arena := flag_setting(defaults.arena, key):
-            yield _row(option, of_arena, "")
+    for source in (defaults.profile, defaults.arena):
+        for name, section in (*source.commands.items(), ("", source.common)):
+            # Two keys of Arena's are no flags.
+            yield from (_row(names[key], setting, name) for key, setting in section.items() if key in names)
 
 
 def _row(option: click.Option, setting: Setting, commands: str) -> Row:
@@ -152,7 +148,7 @@ def _row(option: click.Option, setting: Setting, commands: str) -> Row:
     return Row(f"--{key}", value, setting.origin, commands)
 
 
-def _check(defaults: Defaults, commands: Commands, context: click.Context) -> None:
+def _check(defaults: Defaults, commands: _Commands, context: click.Context) -> None:
     """Raise ``UsageError`` for the first thing that is set and cannot be meant."""
     everywhere = [(name, option) for name, options in commands.items() for option in options]
     variables = {variable_of(option.opts) for _, option in everywhere}
@@ -167,9 +163,11 @@ def _check(defaults: Defaults, commands: Commands, context: click.Context) -> No
     keys = {name[2:] for _, option in everywhere for name in option.opts if name.startswith("--")}
     for key, setting in defaults.profile.common.items():
         if key not in keys:
-            raise UsageError(
-                f"{setting.origin}: no command has a flag --{key}",
-                hint="arena-topo COMMAND --help lists its flags",
+            raise unknown_flag(
+                key,
+                setting,
+                f"no command has a flag --{key}",
+                "arena-topo COMMAND --help lists its flags",
             )
     for name, section in defaults.profile.commands.items():
         if name not in commands:
@@ -180,16 +178,7 @@ def _check(defaults: Defaults, commands: Commands, context: click.Context) -> No
         defaults.profile.check_section(name, [flag for option in commands[name] for flag in option.opts])
     for name, option in everywhere:
         if found := defaults.find(name, option.opts, multiple=option.multiple):
-            _check_value(name, option, found, context)
-
-
-def _check_value(name: str, option: click.Option, setting: Setting, context: click.Context) -> None:
-    try:
-        option.type_cast_value(context, setting.values if option.multiple else setting.values[0])
-    except click.UsageError as error:
-        raise UsageError(f"{setting.origin}: {name}: {error.format_message()}") from error
-    except UsageError as error:
-        raise UsageError(f"{setting.origin}: {name}: {error.message}", hint=error.hint) from error
+            read_setting(option, replace(found, origin=f"{found.origin}: {name}"), context)
 
 
 def _print(rows: Sequence[Row], output: str) -> None:

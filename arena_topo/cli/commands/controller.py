@@ -23,7 +23,7 @@ _WRITERS, _WRITE_TIMEOUT = 4, 8.0
 controller = CommandGroup(name="controller", help="Place waiting jobs from within the cluster.")
 
 
-def reserve_after() -> float:
+def _reserve_after() -> float:
     """Declare ``--reserve-after``."""
     value: float = option(
         "--reserve-after",
@@ -35,7 +35,7 @@ def reserve_after() -> float:
     return value
 
 
-def publish() -> str:
+def _publish() -> str:
     """Declare ``--publish``."""
     value: str = option(
         "--publish",
@@ -47,7 +47,7 @@ def publish() -> str:
     return value
 
 
-def metrics_port() -> int:
+def _metrics_port() -> int:
     """Declare ``--metrics-port``."""
     value: int = option(
         "--metrics-port",
@@ -63,9 +63,9 @@ def metrics_port() -> int:
 class RunFlags:
     """What ``controller run`` takes."""
 
-    reserve_after: float = reserve_after()
-    publish: str = publish()
-    metrics_port: int = metrics_port()
+    reserve_after: float = _reserve_after()
+    publish: str = _publish()
+    metrics_port: int = _metrics_port()
     kube: KubeFlags
 
 
@@ -75,7 +75,7 @@ def run(flags: RunFlags) -> None:
 
     Several replicas may run: the one that holds the Lease decides, and the others take over when it ends. A job that does
     not fit waits, and smaller ones start before it where they fit; after --reserve-after a place is kept for it, and a job
-    starts before it only where it does not delay it. What is free is published, so that users who may not list nodes and the
+    starts before it only where it does not delay it. What is free is published, so that users who cannot list nodes and the
     pods of others can plan too.
 
     \b
@@ -125,9 +125,9 @@ class ManifestFlags:
     """What ``controller manifest`` takes."""
 
     image: str = text("--image", required=True, help="Image that has arena-topo installed.")
-    reserve_after: float = reserve_after()
-    publish: str = publish()
-    metrics_port: int = metrics_port()
+    reserve_after: float = _reserve_after()
+    publish: str = _publish()
+    metrics_port: int = _metrics_port()
 
 
 @command("manifest", ManifestFlags)

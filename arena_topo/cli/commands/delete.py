@@ -7,7 +7,6 @@ import click
 from arena_topo.cli.declare import command
 from arena_topo.cli.options.common import KubeFlags, go_flag, job_names, job_type, wait_limit
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound
-from arena_topo.model import arena_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ def delete(flags: DeleteFlags) -> ExitCode:
     """Delete jobs.
 
     A job is deleted with its pods and everything that was created for it. A name that does not exist is reported,
-    and the others are deleted all the same.
+    and the others are deleted anyway.
 
     \b
       arena-topo delete vgg16 resnet50
@@ -44,7 +43,8 @@ def delete(flags: DeleteFlags) -> ExitCode:
             gone = delete_job(session, name)
             if flags.wait:
                 wait_until_gone(gone, name, timeout=flags.timeout)
-            click.echo(arena_texts.DELETED.format(name=name))
+            # The sentence is Arena's, to the byte.
+            click.echo(f"The training job {name} has been deleted successfully")
         except NotFound as error:
             if not flags.ignore_not_found:
                 report(NotFound(f"the training job {name!r} does not exist in namespace {session.namespace}"))

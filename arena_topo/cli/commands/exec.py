@@ -132,14 +132,14 @@ def _run(
     session = connect(kube)
     pod, chosen = running_instance(session, name, instances, container)
     # As in kubectl: a script may pipe into a command that usually has a terminal.
-    if tty and not is_terminal():
+    if tty and not _is_terminal():
         warn("stdin is not a terminal: the command runs without one")
         tty = False
     if greet:
         say(f"Hello! Arena attach the container {chosen} of instance {pod['metadata']['name']}")
     path = PODS.path(session.namespace, pod["metadata"]["name"])
     process = start(kube, path, command_words, container=chosen, tty=tty, stdin=stdin)
-    return run_to_the_end(process, stdin=stdin, tty=tty)
+    return _run_to_the_end(process, stdin=stdin, tty=tty)
 
 
 # A command in a container at the user's terminal: raw mode, the window's size, input, output, and the exit code.
@@ -147,7 +147,7 @@ def _run(
 _CHUNK = 32 * 1024
 
 
-def run_to_the_end(process: "RemoteProcess", *, stdin: bool, tty: bool) -> int:
+def _run_to_the_end(process: "RemoteProcess", *, stdin: bool, tty: bool) -> int:
     """Connect the user's streams with *process* until it has ended, and return its exit code."""
     from arena_topo.kube.remote import Channel
 
@@ -168,7 +168,7 @@ def run_to_the_end(process: "RemoteProcess", *, stdin: bool, tty: bool) -> int:
         process.close()
 
 
-def is_terminal() -> bool:
+def _is_terminal() -> bool:
     """Whether stdin is a terminal, which raw mode needs."""
     return os.isatty(sys.stdin.fileno())
 

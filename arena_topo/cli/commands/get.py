@@ -58,7 +58,7 @@ def get(flags: GetFlags) -> None:
     \b
       arena-topo get vgg16 --type mpijob
       arena-topo get vgg16 -o json | jq -r .status
-      arena-topo get vgg16 -o jsonpath='{.instances[?(@.chief==true)].node}'
+      arena-topo get vgg16 -o custom-columns=NODES:.instances[*].node
     """
     from arena_topo.jobs.lookup import fetch_job_view, of_type
     from arena_topo.kube.session import connect
@@ -92,9 +92,9 @@ def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: boo
     if flags.gpus or flags.events:
         # In Arena's order.
         if flags.gpus:
-            print_gpus(session, job)
+            _print_gpus(session, job)
         if flags.events:
-            print_events(session, job)
+            _print_events(session, job)
     # What follows is not part of the table, which scripts may read: it goes to stderr.
     if job.message:
         say(f"\n{job.status.value.lower()}: {printable(job.message)}")
@@ -242,7 +242,7 @@ def events(flags: EventsFlags) -> None:
 # What ``get -e`` and ``get -g`` print below a job's table, and ``top node --metric`` below the nodes'.
 
 
-def print_gpus(session: "Session", job: JobView) -> None:
+def _print_gpus(session: "Session", job: JobView) -> None:
     """Print how busy the GPUs of *job* are; like Arena nothing for a job without any, or one that has succeeded."""
     from arena_topo.cluster.gpu_metrics import uses_of_pods
     from arena_topo.output.job import gpus_text
@@ -264,8 +264,8 @@ def print_node_gpus(session: "Session", nodes: Sequence[str]) -> None:
 def _measured(
     session: "Session", ask: "Callable[[Prometheus, Sequence[str]], Uses]", names: Sequence[str]
 ) -> Mapping[str, Mapping[str, tuple[float, float, float]]]:
-    """Return what Prometheus says of *names*, nothing where it says nothing: the rest is shown all the same."""
-    server = prometheus(session)
+    """Return what Prometheus says of *names*, nothing where it says nothing: the rest is shown anyway."""
+    server = _prometheus(session)
     if server is None:
         return {}
     try:
@@ -279,7 +279,7 @@ def _measured(
     }
 
 
-def print_events(session: "Session", job: JobView) -> None:
+def _print_events(session: "Session", job: JobView) -> None:
     """Print what happened to *job* and its pods."""
     from arena_topo.jobs.status import job_events
     from arena_topo.output.job import events_text
@@ -296,12 +296,12 @@ def print_events(session: "Session", job: JobView) -> None:
     print_page(events_text(rows, now=datetime.now(UTC), width=columns()))
 
 
-def prometheus(session: "Session") -> "Prometheus | None":
+def _prometheus(session: "Session") -> "Prometheus | None":
     """Return the Prometheus that Arena would ask: the one that is named, else one in the cluster."""
     from arena_topo.cli.defaults import read_arena_config
     from arena_topo.cluster.gpu_metrics import find_prometheus, named_prometheus
 
-    config = {key: setting.values[0] for key, setting in read_arena_config().items()}
+    config = {key: setting.values[0] for key, setting in read_arena_config().common.items()}
     address = os.environ.get("PROMETHEUS_ADDRESS") or config.get("prometheus_address", "")
     token = os.environ.get("PROMETHEUS_TOKEN") or config.get("prometheus_token", "")
     if address:

@@ -55,7 +55,7 @@ def list_command(flags: ListFlags) -> None:
     \b
       arena-topo list -A
       arena-topo list -l team=vision --sort-by=.requestGPUs
-      arena-topo list -o jsonpath='{range .items[*]}{.name}{"\\n"}{end}'
+      arena-topo list -o custom-columns=NAME:.name,GPUS:.requestGPUs
     """
     from arena_topo.jobs.lists import list_jobs
     from arena_topo.jobs.lookup import of_type
@@ -144,9 +144,9 @@ def _sorted(jobs: "Sequence[JobView]", path: str) -> "list[JobView]":
     if not path:
         return list(jobs)
     from arena_topo.output.job import job_document
-    from arena_topo.output.jsonpath import relaxed_path, sort_key
+    from arena_topo.output.text import parse_path
 
-    chosen = relaxed_path(path, "--sort-by")
+    chosen = parse_path(path, "--sort-by")
     documents = [job_document(job) for job in jobs]
     # As in kubectl: an order by something that no job has would look like one.
     if jobs and not any(map(chosen.values, documents)):
@@ -155,4 +155,4 @@ def _sorted(jobs: "Sequence[JobView]", path: str) -> "list[JobView]":
             hint="the fields are those of -o json, such as .name or .requestGPUs",
         )
     pairs = zip(jobs, documents, strict=True)
-    return [job for job, _ in sorted(pairs, key=lambda pair: sort_key(chosen, pair[1]))]
+    return [job for job, _ in sorted(pairs, key=lambda pair: chosen.sort_key(pair[1]))]

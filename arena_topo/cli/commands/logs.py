@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from arena_topo.model.log_line import LogLine
 
 
-class Instant(Notation[str]):
+class _Instant(Notation[str]):
     """A time in RFC 3339, in UTC and whole seconds, as the API server takes it."""
 
     name = "time"
@@ -68,7 +68,7 @@ class LogsFlags:
     )
     since_time: str = option(
         "--since-time",
-        type=Instant(),
+        type=_Instant(),
         default="",
         metavar="TIME",
         help="Only lines after this RFC 3339 time.",
@@ -109,7 +109,7 @@ def logs(flags: LogsFlags) -> ExitCode:
 
     It is the launcher's log, where the output of all ranks arrives, or in a job without one that of the master or the
     first pod; or that of the instances which are named. With --follow it waits until they have started, says what it
-    waits for, goes on through restarts, and ends with the job.
+    waits for, continues through restarts, and ends with the job.
 
     \b
       arena-topo logs -f vgg16
@@ -150,7 +150,7 @@ def logs(flags: LogsFlags) -> ExitCode:
     )
     for line in patterns.wanted(lines):
         sys.stdout.buffer.write(printed(line))
-        # Through a pipe too, whoever follows a log sees each line as it comes.
+        # Through a pipe too, anyone who follows a log sees each line as it comes.
         if flags.follow:
             sys.stdout.buffer.flush()
     sys.stdout.buffer.flush()

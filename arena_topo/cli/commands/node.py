@@ -83,7 +83,7 @@ def _label(value: str, flags: NodeFlags) -> ExitCode:
     if flags.dry_run is not DryRun.CLIENT:
         for name in apply(session, needed, dry_run=server_dry_run):
             click.echo(f"node/{name} labeled" + (" (server dry run)" if server_dry_run else ""))
-    # The nodes that exist were changed all the same, so their errors come last.
+    # The nodes that exist were changed anyway, so their errors come last.
     for error in missing:
         report(error)
     return ExitCode.ERROR if missing else ExitCode.OK

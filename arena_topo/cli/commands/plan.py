@@ -70,7 +70,7 @@ def tf(flags: PlanTfFlags) -> ExitCode:
     """Show where a TensorFlow job with parameter servers would run, and why.
 
     It takes the flags of submit; name, image and command may be left out. All roles have a place, or none has. Parameter
-    servers go where NIC rate is free; what they cost in a step stands beside an all-reduce on the same nodes. Nothing is
+    servers go where NIC rate is free; what they cost in a step is next to an all-reduce on the same nodes. Nothing is
     created. The exit code is 3 when the job does not fit now.
 
     \b
@@ -106,7 +106,7 @@ plan = CommandGroup(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanJobFlags:
+class _PlanJobFlags:
     """What ``plan`` takes for a job of any kind whose pods are alike."""
 
     words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="[COMMAND | -- COMMAND ARGS...]")
@@ -123,7 +123,7 @@ class PlanJobFlags:
     kube: KubeFlags
 
 
-def _plan(flags: PlanJobFlags) -> ExitCode:
+def _plan(flags: _PlanJobFlags) -> ExitCode:
     from arena_topo.jobs.plan import plan_spec
 
     if flags.compare and flags.output in PICTURES:
@@ -178,7 +178,7 @@ def _command(
     """Return ``plan`` *word*, which plans *job*, as its help calls it; what is *optional* may be left out there."""
     shown = "\n".join(f"  arena-topo {example}" for example in examples)
     text = _HELP.format(job=job, optional=optional, remark=remark, examples=shown)
-    return command(word, PlanJobFlags, cls=JobCommand, parts={"job": flags}, help=text)(_plan)
+    return command(word, _PlanJobFlags, cls=JobCommand, parts={"job": flags}, help=text)(_plan)
 
 
 for planned in (

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from arena_topo.prediction.calibration import Calibration
     from arena_topo.prediction.forecast import PlannedGang, Workload
 
-DEFAULT_GPU = "V100"
+_DEFAULT_GPU = "V100"
 """The only GPU for which the packaged calibration has speeds."""
 
-TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
+_TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +42,7 @@ class PredictFlags:
     )
     transport: str | None = option(
         "--transport",
-        type=click.Choice(TRANSPORTS),
+        type=click.Choice(_TRANSPORTS),
         help="Transport between the ranks; isolated means pods on one node that do not see each other's GPUs.",
     )
     gpu: str = text("--gpu", metavar="NAME", help="Product name of the GPUs; V100 by default.")
@@ -72,7 +72,7 @@ def predict(flags: PredictFlags) -> None:
 
     calibration = _calibration(flags.calibration)
     planned = _planned(flags, calibration)
-    gpu = flags.gpu or DEFAULT_GPU
+    gpu = flags.gpu or _DEFAULT_GPU
     if flags.placement and not flags.gpu:
         gpu, assumption = _planned_gpu(planned, calibration)
         planned = planned.assuming(assumption) if assumption else planned
@@ -142,13 +142,13 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "PlannedGang":
 def _planned_gpu(planned: "PlannedGang", calibration: "Calibration") -> tuple[str, str]:
     """Return the GPU whose speed is taken for a plan's, and what is assumed thereby, if anything is."""
     if not planned.products:
-        return DEFAULT_GPU, f"the GPUs are {DEFAULT_GPU}s: not stated in the plan; set it with --gpu"
+        return _DEFAULT_GPU, f"the GPUs are {_DEFAULT_GPU}s: not stated in the plan; set it with --gpu"
     named = " and ".join(planned.products)
     known = [product for product in planned.products if calibration.knows(product)]
     # A gang of several kinds is as fast as its slowest GPU, which only measurements would show.
     if len(planned.products) == 1 and known:
         return known[0], ""
-    gpu = known[0] if known else DEFAULT_GPU
+    gpu = known[0] if known else _DEFAULT_GPU
     return gpu, f"each GPU is as fast as one {gpu}; the plan has {named}: set --images-per-second, or --gpu"
 
 

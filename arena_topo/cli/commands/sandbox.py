@@ -10,15 +10,15 @@ from arena_topo.cli.options.common import Decimal, KubeFlags, Whole
 from arena_topo.cli.snapshot_source import from_file
 from arena_topo.cli.terminal import print_out, print_page
 
-LAYOUTS = "two-dgx1, racks, mixed, ack, hami, stock, or a YAML file"
+_LAYOUTS = "two-dgx1, racks, mixed, ack, hami, or a YAML file"
 
 
-def layout() -> str:
+def _layout() -> str:
     """Return the flag ``--layout``."""
-    return text("--layout", metavar="NAME", help=f"The machines: {LAYOUTS}.")
+    return text("--layout", metavar="NAME", help=f"The machines: {_LAYOUTS}.")
 
 
-def speed() -> float | None:
+def _speed() -> float | None:
     """Return the flag ``--speed``."""
     return option(
         "--speed",
@@ -51,8 +51,8 @@ class NoFlags:
 class StartFlags:
     """What ``sandbox start`` takes."""
 
-    layout: str = layout()
-    speed: float | None = speed()
+    layout: str = _layout()
+    speed: float | None = _speed()
     port: int = option(
         "--port",
         type=Whole(0, 65535),
@@ -97,8 +97,8 @@ def status(_: NoFlags) -> None:
 class ResetFlags:
     """What ``sandbox reset`` takes."""
 
-    layout: str = layout()
-    speed: float | None = speed()
+    layout: str = _layout()
+    speed: float | None = _speed()
 
 
 @command("reset", ResetFlags)

@@ -38,21 +38,20 @@ from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, E
 from arena_topo.files import LARGEST_SETTING
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model import arena_texts
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from arena_topo.jobs.options import PlaceOptions, SubmitOptions
-    from arena_topo.jobs.prepare import CreatedJob
+    from arena_topo.jobs.options import PlaceOptions
+    from arena_topo.jobs.prepare import CreatedJob, PreparedJob
     from arena_topo.jobs.reserve import PlacedJob
-    from arena_topo.jobs.submit import PreparedJob
+    from arena_topo.jobs.sources import FromFlags
+    from arena_topo.kube.kubeconfig import Target
     from arena_topo.kube.session import Session
     from arena_topo.model.cluster import Snapshot
-    from arena_topo.model.job import JobSpec
     from arena_topo.model.job_view import Goal
-    from arena_topo.model.plan import GangVerdict, Verdict
+    from arena_topo.model.plan import Verdict
     from arena_topo.model.start_estimate import StartEstimate
 
 
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
 _LAST_LOOK = 30.0
 """Seconds that the last look at the cluster may take after Ctrl-C; another Ctrl-C ends it at once."""
 
-WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
+_WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
 
 
 def follow() -> bool:
@@ -101,22 +100,20 @@ class CreationFlags:
             )
 
 
-def print_dry_run(
-    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", output: str | None, *, planned: bool
-) -> None:
+def print_dry_run(session: "Session", prepared: "PreparedJob", output: str | None, *, planned: bool) -> None:
     """Have the server try the job that was prepared, and print it; *planned*: with a plan for this moment."""
     from arena_topo.jobs.submit import dry_run
 
     name = str(prepared.manifest.job["metadata"]["name"])
-    print_notes(prepared.warnings, prepared.notes)
-    tried = dry_run(session, prepared, place, planned=planned)
-    print_objects(tried.objects, output, " (server dry run)")
+    _print_notes(prepared.warnings, prepared.notes)
+    tried = dry_run(session, prepared, planned=planned)
+    _print_objects(tried.objects, output, " (server dry run)")
     if tried.placed:
         print_placement(name, tried.placed)
     elif planned:
         say(f"{name} gets no plan: arena-topo doctor says why")
-    elif prepared.enforcement:
-        say(WITHOUT_PLAN)
+    elif prepared.is_planned:
+        say(_WITHOUT_PLAN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,53 +125,51 @@ class Ending:
     connection: ConnectionFlags
 
 
-def create_as_asked(
+def _create_as_asked(
     session: "Session",
     prepared: "PreparedJob",
-    place: "PlaceOptions",
     creation: CreationFlags,
     connection: ConnectionFlags,
 ) -> None:
     """Have the server try the job that was prepared, or create it, as *creation* asks for."""
     if creation.dry_run is DryRun.SERVER:
-        print_dry_run(session, prepared, place, creation.output, planned=creation.show_plan)
+        print_dry_run(session, prepared, creation.output, planned=creation.show_plan)
         return
     ending = Ending(output=creation.output, follow=creation.follow, connection=connection)
-    create_and_wait(session, prepared, place, ending)
+    create_and_wait(session, prepared, ending)
 
 
-def create_and_wait(
-    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", ending: Ending
-) -> None:
+def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending) -> None:
     """Create the job that was prepared, say so at once, and wait for what the user waits for.
 
-    On Ctrl-C it is said what is left on the cluster, and how to go on or undo it.
+    On Ctrl-C it is said what is left on the cluster, and how to continue or undo it.
     """
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.submit import submit_prepared
 
-    print_notes(prepared.warnings, prepared.notes)
-    name = str(prepared.manifest.job["metadata"]["name"])
+    _print_notes(prepared.warnings, prepared.notes)
+    name, place = str(prepared.manifest.job["metadata"]["name"]), prepared.place
     created: list[Object] = []
 
     def report(job: "CreatedJob") -> None:
         created.extend(job.objects)
         # JSON and YAML show the objects with their plan, which they do not have yet.
         if ending.output in (None, "name"):
-            print_objects(job.objects, ending.output, "")
-        print_notes((), job.notes)
+            _print_objects(job.objects, ending.output, "")
+        _print_notes((), job.notes)
 
     started, waiter = time.monotonic(), Waiter(say)
     try:
-        submitted = submit_prepared(session, prepared, place, waiter, report)
+        submitted = submit_prepared(session, prepared, waiter, report)
         if ending.output not in (None, "name"):
-            print_objects(submitted.objects, ending.output, "")
+            _print_objects(submitted.objects, ending.output, "")
         if submitted.placed:
             print_placement(name, submitted.placed)
-        # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
+        # Both sentences are Arena's to the byte, which logs them to stderr: stdout has the names of the objects only.
         job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
-        say(arena_texts.SUBMITTED.format(name=name))
-        say(arena_texts.SEE_STATUS.format(name=name, type=kind, namespace=job["namespace"]))
+        say(f"The Job {name} has been submitted successfully")
+        see = f"arena-topo get {name} --type {kind} -n {job['namespace']}"
+        say(f"You can run `{see}` to check the job status")
         limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
         _wait(session, name, job["uid"], place.goal, limit or 0.0, ending)
     except KeyboardInterrupt:
@@ -200,7 +195,7 @@ def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: f
 
 
 def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bool) -> None:
-    from arena_topo.jobs.prepare import left_behind
+    from arena_topo.jobs.submit import left_behind
     from arena_topo.kube.session import connect
 
     try:
@@ -230,7 +225,7 @@ def print_placement(name: str, placed: "PlacedJob") -> None:
         say(line)
 
 
-def print_objects(objects: Sequence[Object], output: str | None, remark: str) -> None:
+def _print_objects(objects: Sequence[Object], output: str | None, remark: str) -> None:
     """Print *objects* in the form of ``-o``, or that each was created, with a *remark*."""
     from arena_topo.output.text import object_name
     from arena_topo.output.text import objects as documents
@@ -242,7 +237,7 @@ def print_objects(objects: Sequence[Object], output: str | None, remark: str) ->
         click.echo(f"{object_name(item)} created{remark}")
 
 
-def print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
+def _print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
     """Print on stderr what the user should know."""
     for warning in warnings:
         warn(warning)
@@ -258,33 +253,26 @@ FORMS = ("text", "json", "yaml", *PICTURES)
 
 def print_plan(
     name: str,
-    verdict: "Verdict | GangVerdict",
+    verdict: "Verdict",
     snapshot: "Snapshot",
     form: str,
     starts: "tuple[StartEstimate, datetime] | None" = None,
 ) -> ExitCode:
     """Print the plan of the job *name*, with when it *starts*, and return whether it fits. Raises ``UsageError``."""
-    from arena_topo.model.plan import GangInfeasible, Infeasible, Placement
-    from arena_topo.output.plan import render_gang, render_plan
+    from arena_topo.model.plan import Infeasible
+    from arena_topo.output.plan import render_plan
 
     colour = wants_colour(sys.stdout)
-    if isinstance(verdict, Placement | Infeasible):
-        printed = render_plan(name, verdict, snapshot, form, colour=colour, width=columns(), starts=starts)
-    elif form in PICTURES:
-        raise UsageError(
-            f"-o {form} draws jobs whose pods are all alike, and those of {name} differ by role",
-            hint="print the plan as text, json or yaml",
-        )
-    else:
-        printed = render_gang(name, verdict, form, colour=colour)
-    print_document(printed, form)
-    return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible | GangInfeasible) else ExitCode.OK
+    print_document(
+        render_plan(name, verdict, snapshot, form, colour=colour, width=columns(), starts=starts), form
+    )
+    return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK
 
 
 # ``arena-topo submit -f`` and ``arena-topo plan -f`` with a manifest that somebody has.
 
 
-def manifest_file() -> str:
+def _manifest_file() -> str:
     """Return the flag ``--file`` of a manifest."""
     return text(
         "-f",
@@ -299,7 +287,7 @@ def manifest_file() -> str:
 class SubmitManifestFlags:
     """What ``submit -f`` takes."""
 
-    file: str = manifest_file()
+    file: str = _manifest_file()
     gang: bool = go_flag("--gang", help="Start all pods or none, by a gang scheduler.")
     plan: PlanFlags
     enforcement: EnforcementFlags
@@ -319,8 +307,7 @@ def submit_manifest(flags: SubmitManifestFlags) -> None:
       arena-topo submit -f job.yaml --require-topology=rack --wait
       kubectl get pytorchjob bert -o yaml | arena-topo plan -f -
     """
-    from arena_topo.jobs.sources import offline, prepare_manifest
-    from arena_topo.kube.session import connect
+    from arena_topo.jobs.sources import FromManifest
 
     creation = flags.creation
     creation.check("-f FILE")
@@ -328,22 +315,25 @@ def submit_manifest(flags: SubmitManifestFlags) -> None:
         raise UsageError("--coalesce gives a job fewer and larger pods, and a manifest keeps its own")
     check_gang(flags.enforcement, gang=flags.gang)
     job = _job(flags.file)
+    source = FromManifest(job, flags.gang)
     place = place_options(flags.plan, flags.enforcement, follow=creation.follow)
     if creation.dry_run is DryRun.CLIENT:
-        prepared = offline(job, _namespace_of(job, flags.kube))
-        print_objects(prepared.manifest.objects, creation.output, " (dry run)")
-        say(WITHOUT_PLAN)
+        manifest = source.offline(_namespace_of(job, flags.kube))
+        _print_objects(manifest.objects, creation.output, " (dry run)")
+        say(_WITHOUT_PLAN)
         return
+    from arena_topo.jobs.prepare import prepare
+    from arena_topo.kube.session import connect
+
     session = _within(connect(flags.kube), job, flags.kube)
-    prepared = prepare_manifest(session, job, place, gang=flags.gang)
-    create_as_asked(session, prepared, place, creation, flags.kube)
+    _create_as_asked(session, prepare(session, source, place), creation, flags.kube)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanManifestFlags:
     """What ``plan -f`` takes."""
 
-    file: str = manifest_file()
+    file: str = _manifest_file()
     plan: PlanFlags
     snapshot: str = from_file()
     product: str = product()
@@ -413,7 +403,7 @@ submit = CommandGroup(
 )
 
 
-class MPIJobVersion(Notation[ApiVersion]):
+class _MPIJobVersion(Notation[ApiVersion]):
     """A version of MPIJob, with or without its group."""
 
     name = "text"
@@ -438,7 +428,7 @@ def api_version() -> ApiVersion | None:
     """Return the flag ``--api-version``."""
     return option(
         "--api-version",
-        type=MPIJobVersion(),
+        type=_MPIJobVersion(),
         metavar="TEXT",
         help="Version of MPIJob: v2beta1, v1 or v1alpha1.",
     )
@@ -575,30 +565,34 @@ def job(flags: SubmitFlags) -> None:
 
 def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> None:
     """Do what *flags* say with the job that they describe, of the kind that *word* names."""
-    from arena_topo.jobs.options import SubmitOptions
+    from arena_topo.kube.kubeconfig import default_namespace
 
     flags.creation.check(word)
     check_gang(flags.enforcement, gang=flags.job.gang)
-    options = SubmitOptions(version=version, template=flags.template)
     place = place_options(flags.plan, flags.enforcement, follow=flags.creation.follow)
-    described = described_job(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    target = _target(flags)
+    namespace = target.namespace if target else flags.kube.namespace or default_namespace()
+    described = described_job(flags.job, words=flags.words, argv=flags.argv, namespace=namespace)
     check_elastic(described, place.plan)
     if described.elastic and described.elastic.grows:
-        # More workers are planned beside those that were.
+        # More workers are planned next to those that were.
         place = replace(place, plan=replace(place.plan, grow=True), requested=True)
     job = held_by_kube_queue(described, flags.enforcement)
     # What cannot be submitted is not worth saving: the flags were read before.
     if flags.save:
-        save_flags(flags.typed, flags.save, word)
+        _save_flags(flags.typed, flags.save, word)
         return
+    from arena_topo.jobs.sources import FromFlags
+
+    source = FromFlags(job=job, version=version, template=flags.template)
     if flags.creation.dry_run is DryRun.CLIENT:
-        _client_dry_run(job, options, place, flags)
+        _client_dry_run(source, place, flags, target)
         return
-    from arena_topo.jobs.submit import prepare
+    from arena_topo.jobs.prepare import prepare
     from arena_topo.kube.session import connect
 
-    session = connect(flags.kube)
-    create_as_asked(session, prepare(session, job, options, place), place, flags.creation, flags.kube)
+    session = connect(flags.kube, target)
+    _create_as_asked(session, prepare(session, source, place), flags.creation, flags.kube)
 
 
 submit.add_command(mpi)
@@ -610,7 +604,7 @@ submit.add_command(job)
 submit.add_command(submit_manifest)
 
 
-def save_flags(typed: TypedFlags, file: str, word: str) -> None:
+def _save_flags(typed: TypedFlags, file: str, word: str) -> None:
     """Write the flags that were typed to *file*, ``-`` for stdout, as ``-f`` reads them."""
     from arena_topo.output.text import document
 
@@ -623,43 +617,48 @@ def save_flags(typed: TypedFlags, file: str, word: str) -> None:
 
 
 def _client_dry_run(
-    job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
+    source: "FromFlags", place: "PlaceOptions", flags: SubmitFlags, target: "Target | None"
 ) -> None:
     """Print what would be sent: in the cluster's version of MPIJob where one answers, else in the newest."""
-    from arena_topo.jobs.submit import prepare, prepare_offline
     from arena_topo.kube.kubeconfig import configured_target
 
     try:
-        # Whoever has no cluster need not import what talks to one.
-        configured_target(flags.kube)
+        # Users without a cluster need not import what talks to one.
+        target = target or configured_target(flags.kube)
+        from arena_topo.jobs.prepare import prepare
         from arena_topo.kube.session import connect
 
-        # Nothing will be created, and a job of the name is in nobody's way.
-        prepared = prepare(connect(flags.kube), job, options, place, may_exist=True)
+        # Nothing will be created, so that a job of the name is not in the way.
+        prepared = prepare(connect(flags.kube, target), source, place, may_exist=True)
     except (ConnectionFailed, DocumentError) as error:
-        if names_cluster(flags.kube):
+        if _names_cluster(flags.kube):
             raise
-        say(f"no cluster reachable ({error.message}); rendering for the current version of {job.kind}")
-        prepared = prepare_offline(job, options)
-    print_notes(prepared.warnings, prepared.notes)
-    print_objects(prepared.manifest.objects, flags.creation.output, " (dry run)")
-    if prepared.enforcement:
-        say(WITHOUT_PLAN)
+        say(f"no cluster reachable ({error.message}); rendering for the current version of {source.job.kind}")
+        from arena_topo.jobs.sources import advice_on_command
+
+        manifest = source.offline()
+        _print_notes(manifest.notes, advice_on_command(source.job))
+        _print_objects(manifest.objects, flags.creation.output, " (dry run)")
+        return
+    _print_notes(prepared.warnings, prepared.notes)
+    _print_objects(prepared.manifest.objects, flags.creation.output, " (dry run)")
+    if prepared.is_planned:
+        say(_WITHOUT_PLAN)
 
 
-def names_cluster(connection: ConnectionFlags) -> bool:
+def _names_cluster(connection: ConnectionFlags) -> bool:
     """Whether the user named a kubeconfig or a context, which is then never ignored."""
     return bool(connection.kubeconfig or connection.context)
 
 
-def _namespace(flags: SubmitFlags) -> str:
-    from arena_topo.kube.kubeconfig import default_namespace, resolve
+def _target(flags: SubmitFlags) -> "Target | None":
+    """Return the cluster that the kubeconfig names, None where it names none or a dry run can do without."""
+    from arena_topo.kube.kubeconfig import resolve
 
     try:
-        target = resolve(flags.kube)
+        return resolve(flags.kube)
     except DocumentError:
         # A dry run needs no kubeconfig, unless the user named one.
-        if flags.creation.dry_run is not DryRun.CLIENT or names_cluster(flags.kube):
+        if flags.creation.dry_run is not DryRun.CLIENT or _names_cluster(flags.kube):
             raise
-        target = None
-    return target.namespace if target else flags.kube.namespace or default_namespace()
+        return None

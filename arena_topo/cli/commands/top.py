@@ -44,7 +44,7 @@ class TopWatchFlags:
     kube: KubeFlags
 
 
-def watch_switch() -> bool:
+def _watch_switch() -> bool:
     """Return ``--watch`` of the commands whose tables the live view has too."""
     return switch("-w", "--watch", help="Follow the whole cluster on a screen of its own; see top watch.")
 
@@ -60,10 +60,10 @@ def watch(flags: TopWatchFlags) -> int:
       arena-topo top --watch
       arena-topo top job --watch
     """
-    return watch_cluster(flags.kube)
+    return _watch_cluster(flags.kube)
 
 
-def watch_cluster(kube: KubeFlags, first: str = "cluster") -> int:
+def _watch_cluster(kube: KubeFlags, first: str = "cluster") -> int:
     """Show the live view, with the table *first* at hand, until its user leaves it; return the exit code."""
     _check_terminal()
     from arena_topo.jobs.overview import ClusterWatch
@@ -78,7 +78,7 @@ def watch_cluster(kube: KubeFlags, first: str = "cluster") -> int:
     return run_view(source, first=first, cluster=overview.snapshot.cluster)
 
 
-def check_shown_alone(output: str, names: Sequence[str], *, refresh: bool) -> None:
+def _check_shown_alone(output: str, names: Sequence[str], *, refresh: bool) -> None:
     """Raise ``UsageError`` for what the live view does not go with: it shows the whole cluster, and no document."""
     if refresh:
         raise UsageError("--watch and --refresh exclude each other", hint="--watch follows every change")
@@ -158,7 +158,7 @@ class TopJobFlags:
     type: str = job_type()
     output: str = output_format("wide", "json", "yaml")
     refresh: bool = refresh_switch()
-    watch: bool = watch_switch()
+    watch: bool = _watch_switch()
     kube: KubeFlags
 
 
@@ -179,8 +179,8 @@ def job(flags: TopJobFlags) -> int | None:
             "--instance is one of a job: name the job too", hint="arena-topo top job JOB -i INSTANCE"
         )
     if flags.watch:
-        check_shown_alone(flags.output, flags.names, refresh=flags.refresh)
-        return watch_cluster(flags.kube, "jobs")
+        _check_shown_alone(flags.output, flags.names, refresh=flags.refresh)
+        return _watch_cluster(flags.kube, "jobs")
     if flags.refresh:
         check_refreshed(flags.output)
         shown_again(lambda: _show_jobs(flags))
@@ -244,7 +244,7 @@ class TopNodeFlags:
     output: str = output_format("wide", "json", "yaml")
     metric: bool = switch("--metric", help="Show how busy the GPUs are, as Prometheus has measured it.")
     refresh: bool = refresh_switch()
-    watch: bool = watch_switch()
+    watch: bool = _watch_switch()
     kube: KubeFlags
 
 
@@ -260,8 +260,8 @@ def node(flags: TopNodeFlags) -> int | None:
       arena-topo top node -d gpu-node-1
     """
     if flags.watch:
-        check_shown_alone(flags.output, flags.nodes, refresh=flags.refresh)
-        return watch_cluster(flags.kube)
+        _check_shown_alone(flags.output, flags.nodes, refresh=flags.refresh)
+        return _watch_cluster(flags.kube)
     if flags.refresh:
         check_refreshed(flags.output)
         shown_again(lambda: _show_nodes(flags))

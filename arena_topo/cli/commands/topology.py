@@ -13,7 +13,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.cluster import Snapshot
 
 _TABLES = ("text", "json", "yaml")
-FORMS = (*_TABLES, "dot", "graphml", "svg", "html")
+_FORMS = (*_TABLES, "dot", "graphml", "svg", "html")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class TopologyFlags:
     """What ``topology`` takes."""
 
     nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...] | save FILE")
-    output: str = output_format(*FORMS)
+    output: str = output_format(*_FORMS)
     file: str = from_file()
     product: str = product()
     levels: tuple[str, ...] = topology_levels()

@@ -12,7 +12,7 @@ _GOALS = ("running", "succeeded", "deleted")
 _KUBECTL = {"delete": "deleted", "condition=running": "running", "condition=succeeded": "succeeded"}
 
 
-class GoalNotation(Notation[str]):
+class _GoalNotation(Notation[str]):
     """How far a job is to come, in our words or in those of ``kubectl wait``."""
 
     name = "goal"
@@ -32,7 +32,7 @@ class WaitFlags:
     names: tuple[str, ...] = job_names()
     goal: str = option(
         "--for",
-        type=GoalNotation(),
+        type=_GoalNotation(),
         default="succeeded",
         show_default=True,
         metavar="GOAL",

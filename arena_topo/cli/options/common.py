@@ -1,8 +1,13 @@
-"""``-o`` of the commands that show jobs: words, and kubectl's forms that take an expression."""
+"""Flags that many commands have, and the types that read their values.
+
+- types of values: ``Whole``, ``Decimal``, ``Duration``, ``_Namespace``, ``JobName``, ``DryRunMode`` and others;
+- flags as functions: ``job_name``, ``job_type``, ``wait_limit``, ``refresh_switch``, ``go_flag``;
+- the connection: ``KubeFlags``, and ``hoist``, which lets its flags stand before a command;
+- forms of output: ``output_form`` and ``print_documents``.
+"""
 
 import os
 import re
-import sys
 from abc import abstractmethod
 from dataclasses import dataclass
 from enum import Enum
@@ -14,11 +19,12 @@ from arena_topo.cli.declare import FALSE, TRUE, argument, many, option, paramete
 from arena_topo.cli.terminal import Level, say, show_from, warn
 from arena_topo.errors import UsageError
 from arena_topo.kube.connection_flags import REQUEST_TIMEOUT, ConnectionFlags
-from arena_topo.model.text.words import printable, printable_lines
+from arena_topo.model.text.words import printable
 
 # Numbers as users write them: in plain digits, finite, and of a size that means something.
 #
-# Python reads more than people mean: ``1_0``, ``nan``, ``inf``, digits of other scripts, and whole numbers of a million digits.
+# Python reads more than people mean: ``1_0``, ``nan``, ``inf``, digits of other scripts, and whole numbers of
+# a million digits.
 
 MOST = 1_000_000
 """The largest count that any flag takes; no cluster has as many nodes, GPUs or lines on a screen."""
@@ -79,15 +85,15 @@ class Notation(click.ParamType[Value]):
         if self.empty_is_default and value == "" and param:
             value = param.default
         if not isinstance(value, str):
-            return value  # type: ignore[no-any-return]  # a default, which is declared beside the type
-        return self.read(checked_text(value, name := flag_name(param)), name)
+            return value  # type: ignore[no-any-return]  # a default, which is declared with the type
+        return self.read(checked_text(value, name := _flag_name(param)), name)
 
     @abstractmethod
     def read(self, text: str, flag: str) -> Value:
         """Return the value of *text*, which *flag* was given. Raises ``UsageError``."""
 
 
-def flag_name(param: click.Parameter | None) -> str:
+def _flag_name(param: click.Parameter | None) -> str:
     """Return the flag of *param* in its long form; arguments are the words of the job's command."""
     opts = param.opts if isinstance(param, click.Option) else []
     return next((name for name in opts if name.startswith("--")), "the command")
@@ -104,7 +110,7 @@ def checked_text(text: str, flag: str) -> str:
 
 
 class Duration(Notation[float]):
-    """A duration as Go writes it, such as ``30s`` or ``1h30m``, in seconds; *bare_seconds* takes ``90`` as well."""
+    """A duration in Go's notation, such as ``1h30m``, in seconds; with *bare_seconds* also ``90``."""
 
     name = "duration"
     empty_is_default = True
@@ -130,7 +136,7 @@ class Duration(Notation[float]):
         return seconds
 
 
-class Namespace(Notation[str]):
+class _Namespace(Notation[str]):
     """The name of a namespace, or nothing."""
 
     name = "text"
@@ -145,7 +151,7 @@ class Namespace(Notation[str]):
         return text
 
 
-class JobType(Notation[str]):
+class _JobType(Notation[str]):
     """A kind of job, by Arena's words."""
 
     name = "text"
@@ -167,12 +173,12 @@ class JobType(Notation[str]):
 def job_type() -> str:
     """Return Arena's ``--type``, which is checked."""
     return text(
-        "-T", "--type", type=JobType(), help="Kind of the job, such as mpijob or pytorchjob; any by default."
+        "-T", "--type", type=_JobType(), help="Kind of the job, such as mpijob or pytorchjob; any by default."
     )
 
 
 class JobName(Notation[str]):
-    """The name of a job in the cluster, which may have its kind before it, as in kubectl: ``mpijob/vgg16``."""
+    """The name of a job, which may have its kind before it, as in kubectl: ``mpijob/vgg16``."""
 
     name = "text"
 
@@ -185,7 +191,7 @@ class JobName(Notation[str]):
 
 
 def job_name() -> str:
-    """Return the argument that names one job; every command that takes a job's name declares it so, or ``job_names``."""
+    """Return the argument that names one job, as every command declares it that takes one."""
     name: str = argument(metavar="JOB", type=JobName())
     return name
 
@@ -219,7 +225,7 @@ def check_refreshed(output: str) -> None:
 
 
 class DryRun(Enum):
-    """Who checks a job that is not created: nobody, since it is created; this program; or the API server too."""
+    """Who checks a job that is not created: nobody, as it is created; this program; the API server too."""
 
     NONE = "none"
     CLIENT = "client"
@@ -246,7 +252,7 @@ class DryRunMode(Notation[DryRun]):
 # Flags as Go programs take them: ``--gang``, ``--gang=true`` and ``--gang=false``, never ``--gang true``.
 
 
-class GoBool(click.ParamType[bool]):
+class _GoBool(click.ParamType[bool]):
     """A bool in the spellings of Go's ``strconv.ParseBool``."""
 
     name = "true|false"
@@ -265,15 +271,15 @@ class GoBool(click.ParamType[bool]):
 
 def go_flag(*names: str, help: str, default: bool = False) -> bool:
     """Return a flag that takes true or false as Go's flags do."""
-    return option(*names, type=GoBool(), default=default, metavar="[true|false]", help=help)
+    return option(*names, type=_GoBool(), default=default, metavar="[true|false]", help=help)
 
 
-# The flags that every command of Arena has, beside those that are kubectl's too.
+# The connection: kubectl's flags, which every command that talks to a cluster has, and those that Arena adds.
 
-ARENA_NAMESPACE = "arena-system"
+_ARENA_NAMESPACE = "arena-system"
 
 
-class LogLevel(Notation[Level]):
+class _LogLevel(Notation[Level]):
     """What is printed on stderr, by Arena's words: errors always are."""
 
     name = "text"
@@ -292,25 +298,6 @@ class LogLevel(Notation[Level]):
         return level
 
 
-class Refused(Notation[bool]):
-    """A switch of Arena's that is refused, unless it is switched off."""
-
-    name = "true|false"
-    bare = "true"
-
-    def __init__(self, why: str, instead: str) -> None:
-        self._why = why
-        self._instead = instead
-
-    def read(self, text: str, flag: str) -> bool:
-        """Return False. Raises ``UsageError`` for true."""
-        if text in FALSE:
-            return False
-        if text not in TRUE:
-            raise UsageError(f"{flag}: {text!r} is neither true nor false")
-        raise UsageError(f"{flag} is not supported: {self._why}", hint=self._instead)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaFlags:
     """Arena's own flags, which no help page lists: scripts have them, and nobody needs to learn them."""
@@ -319,7 +306,7 @@ class ArenaFlags:
 
     log_level: Level = option(
         "--loglevel",
-        type=LogLevel(),
+        type=_LogLevel(),
         default=Level.INFO,
         metavar="TEXT",
         hidden=True,
@@ -327,44 +314,12 @@ class ArenaFlags:
     )
     arena_namespace: str = option(
         "--arena-namespace",
-        type=Namespace(),
-        default=ARENA_NAMESPACE,
+        type=_Namespace(),
+        default=_ARENA_NAMESPACE,
         metavar="TEXT",
         hidden=True,
         help="Namespace of Arena's own configuration.",
     )
-    trace: bool = option(
-        "--trace",
-        type=Refused(
-            "it traces Arena's Go program",
-            "python3 -m cProfile -m arena_topo COMMAND shows where the time goes",
-        ),
-        default=False,
-        hidden=True,
-        help="Refused.",
-    )
-    pprof: bool = option(
-        "--pprof",
-        type=Refused(
-            "it profiles Arena's Go program",
-            "python3 -m cProfile -m arena_topo COMMAND shows where the time goes",
-        ),
-        default=False,
-        hidden=True,
-        help="Refused.",
-    )
-    helm_binary: bool = option(
-        "--helm-binary",
-        type=Refused(
-            "arena-topo renders jobs by itself, without Helm", "leave it out, or --helm-binary=false"
-        ),
-        default=False,
-        hidden=True,
-        help="Refused.",
-    )
-
-
-# kubectl's flags, which every command that talks to a cluster has: which cluster, which user, which namespace.
 
 
 # The base's repr hides the token.
@@ -374,7 +329,7 @@ class KubeFlags(ConnectionFlags):
 
     of_connection: ClassVar[bool] = True
 
-    namespace: str = text("-n", "--namespace", type=Namespace(), help="Namespace to use.")
+    namespace: str = text("-n", "--namespace", type=_Namespace(), help="Namespace to use.")
     context: str = text("--context", help="Context of the kubeconfig to use.")
     kubeconfig: str = text("--kubeconfig", "--config", help="Path of the kubeconfig file.")
     cluster: str = text("--cluster", help="Cluster of the kubeconfig to use.")
@@ -393,7 +348,8 @@ class KubeFlags(ConnectionFlags):
         type=Duration(bare_seconds=True),
         default=REQUEST_TIMEOUT,
         metavar="TEXT",
-        help="Limit for one request, for example 30s; a command has ten times that for all of them. 2m by default, 0 for no limit.",
+        help="Limit for one request, for example 30s; a command has ten times that for all of them. "
+        "2m by default, 0 for no limit.",
     )
     impersonate_groups: tuple[str, ...] = many(
         "--as-group", type=click.STRING, metavar="TEXT", help="Group to act as."
@@ -430,19 +386,21 @@ def hoist(args: list[str]) -> list[str]:
     return [rest[0], *flags, *rest[1:]]
 
 
-_EXPRESSIONS = ("jsonpath", "custom-columns")
+# Forms of output: words, and kubectl's custom columns.
+
+_COLUMNS = "custom-columns"
 
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """A form, and for those that take one its expression."""
+    """A form of output, and for ``custom-columns`` its columns as they were typed."""
 
     word: str
-    expression: str = ""
+    columns: str = ""
 
 
 class OutputNotation(Notation[OutputForm]):
-    """One of some words, ``jsonpath=TEMPLATE`` or ``custom-columns=SPEC``."""
+    """One of some words, or ``custom-columns=SPEC``."""
 
     name = "form"
 
@@ -450,35 +408,22 @@ class OutputNotation(Notation[OutputForm]):
         self._words = words
 
     def read(self, text: str, flag: str) -> OutputForm:
-        """Return the form, whose expression is checked before anything is asked of a cluster."""
-        word, equals, expression = text.partition("=")
-        if word in _EXPRESSIONS and equals:
-            self._check(word, expression, flag)
-            return OutputForm(word, expression)
+        """Return the form, whose columns are checked before anything is asked of a cluster."""
         if text in self._words:
             return OutputForm(text)
-        takes = [*self._words, *(f"{word}=..." for word in _EXPRESSIONS)]
-        if word in _EXPRESSIONS:
-            raise UsageError(
-                f"{flag}: {word} needs an expression", hint=f"for example {flag} jsonpath='{{.name}}'"
-            )
-        raise UsageError(f"{flag}: unknown output format {text!r}", hint=f"use one of {', '.join(takes)}")
-
-    @staticmethod
-    def _check(word: str, expression: str, flag: str) -> None:
-        if word == "jsonpath":
-            from arena_topo.output.jsonpath import parse_template
-
-            parse_template(expression, flag)
-        else:
+        word, _, columns = text.partition("=")
+        if word == _COLUMNS:
             from arena_topo.output.text import parse_columns
 
-            parse_columns(expression, flag)
+            parse_columns(columns, flag)
+            return OutputForm(word, columns)
+        takes = ", ".join((*self._words, f"{_COLUMNS}=..."))
+        raise UsageError(f"{flag}: unknown output format {text!r}", hint=f"use one of {takes}")
 
 
 def output_form(*words: str, help: str) -> OutputForm | None:
-    """Return ``-o`` for *words* and for expressions; None where it is not given."""
-    names = "|".join((*words, *_EXPRESSIONS))
+    """Return ``-o`` for *words* and for columns; None where it is not given."""
+    names = "|".join((*words, _COLUMNS))
     return option(
         "-o", "--output", type=OutputNotation(*words), metavar="FORM", help=f"{help} One of {names}."
     )
@@ -491,17 +436,10 @@ def print_documents(form: OutputForm, documents: list[dict[str, object]], *, sin
     whole: object = documents[0] if single else documents
     if form.word in ("json", "yaml"):
         click.echo(document(whole, form.word), nl=False)
-    elif form.word == "jsonpath":
-        from arena_topo.output.jsonpath import parse_template
-
-        # As in kubectl, a list stands below items, and nothing is added to what the template prints.
-        text = parse_template(form.expression, "-o").text(whole if single else {"items": whole})
-        # Programs get what was asked for; a terminal would obey what others wrote into names and messages.
-        click.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=False)
-    elif form.word == "custom-columns":
+    elif form.word == _COLUMNS:
         from arena_topo.output.text import parse_columns
 
-        columns = parse_columns(form.expression, "-o")
+        columns = parse_columns(form.columns, "-o")
         click.echo(columns.table(documents), nl=False)
         # Who knows kubectl types .metadata.name, and the documents are flat, as Arena's are.
         if documents and (absent := columns.absent(documents)):

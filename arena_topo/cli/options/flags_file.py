@@ -9,8 +9,8 @@
     command: mpirun -np 4 python train.py     # one string, for a shell; or the words that would follow --:
     argv: [mpirun, -np, "4", python, train.py]
 
-Keys are flags without their dashes, and values are taken as they are written. What is typed beside the file comes first;
-a flag that may be repeated adds to the file's values.
+Keys are flags without their dashes, and values are taken as they are written. What is typed next to the file
+comes first; a flag that may be repeated adds to the file's values.
 """
 
 import re
@@ -21,7 +21,8 @@ from typing import Any, NamedTuple
 
 import click
 
-from arena_topo.cli.declare import as_click_takes, parameters
+from arena_topo.cli.declare import as_click_takes, parameters, read_setting
+from arena_topo.cli.defaults import Setting, parse_profile, unknown_flag
 from arena_topo.cli.options.common import KubeFlags
 from arena_topo.cli.options.job import JobCommand
 from arena_topo.cli.snapshot_source import read_text
@@ -65,7 +66,10 @@ class TypedFlags(NamedTuple):
 
 
 class FileCommand(JobCommand):
-    """A command that describes a job, in flags or in a file of them; the flags as they were typed become ``typed``."""
+    """A command that describes a job, in flags or in a file of them.
+
+    The flags as they were typed become ``typed``.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the flags of the file before those that were typed."""
@@ -88,8 +92,6 @@ class FileCommand(JobCommand):
         return [param for param in self.params if isinstance(param, click.Option)]
 
     def _with_file(self, ctx: click.Context, args: Sequence[str], file: str) -> list[str]:
-        from arena_topo.cli.defaults import parse_profile
-
         shown = "stdin" if file == "-" else file
         text = read_text(file, "--file", LARGEST_SETTING)
         if _MANIFEST.search(text):
@@ -114,14 +116,9 @@ class FileCommand(JobCommand):
                 continue
             option = named.get(f"--{key}")
             if option is None or option.opts[0] in elsewhere or f"--{key}" in elsewhere:
-                raise _unknown(key, setting.origin, [*(set(named) - elsewhere), _COMMAND, _ARGV], named)
-            if len(setting.values) != 1 and not option.multiple:
-                raise UsageError(
-                    f"{setting.origin}: {key} takes one value, and {len(setting.values)} are given"
-                )
-            for value in setting.values:
-                _check(option, value, setting.origin, ctx)
-                flags.append(f"--{key}={value}")
+                raise _unknown(key, setting, [*(set(named) - elsewhere), _COMMAND, _ARGV], named)
+            read_setting(option, setting, ctx)
+            flags += [f"--{key}={value}" for value in setting.values]
         _, words = self._opts(ctx, args)
         # A command that is typed stands for the file's.
         if words or "--" in args:
@@ -179,26 +176,19 @@ def _command(settings: Mapping[str, Any]) -> list[str]:
     return [command.values[0]]
 
 
-def _check(option: click.Option, value: str, origin: str, ctx: click.Context) -> None:
-    """Raise ``UsageError`` with the line of a value that its flag does not take."""
-    try:
-        option.type.convert(value, option, ctx)
-    except click.UsageError as error:
-        raise UsageError(f"{origin}: {error.format_message()}") from error
-    except UsageError as error:
-        raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
-
-
-def _unknown(key: str, origin: str, known: Sequence[str], named: Mapping[str, object]) -> UsageError:
+def _unknown(key: str, setting: Setting, known: Sequence[str], named: Mapping[str, object]) -> UsageError:
     if f"--{key}" in named:
-        return UsageError(f"{origin}: {key} says nothing of a job: give it on the command line")
+        return UsageError(f"{setting.origin}: {key} says nothing of a job: give it on the command line")
     near = get_close_matches(key, [name.removeprefix("--") for name in known], n=1)
     meant = f"did you mean {near[0]}?" if near else "arena-topo submit mpi --help lists the flags"
-    return UsageError(f"{origin}: there is no flag {key}", hint=meant)
+    return unknown_flag(key, setting, f"there is no flag {key}", meant)
 
 
 def _plain(text: str) -> str | int | bool:
-    """Return *text* as YAML writes it best; numbers and bools that would be read back otherwise stay texts."""
+    """Return *text* as YAML writes it best.
+
+    Numbers and bools that would be read back otherwise stay texts.
+    """
     if text in ("true", "false"):
         return text == "true"
     return int(text) if text.isdecimal() and text.isascii() and str(int(text[:18])) == text else text

@@ -48,7 +48,7 @@ _ENV_KINDS = {
 }
 
 
-class Text(Notation[str]):
+class _Text(Notation[str]):
     """A text that is sent as it is."""
 
     name = "text"
@@ -59,7 +59,7 @@ class Text(Notation[str]):
         return text
 
 
-class OneOf(Notation[str]):
+class _OneOf(Notation[str]):
     """One of a few words."""
 
     name = "text"
@@ -74,7 +74,7 @@ class OneOf(Notation[str]):
         return text
 
 
-class Quantity(Notation[str]):
+class _Quantity(Notation[str]):
     """A Kubernetes quantity such as ``500m`` or ``64Gi``, or nothing."""
 
     name = "text"
@@ -84,7 +84,7 @@ class Quantity(Notation[str]):
         return checked_quantity(flag, text) if text else ""
 
 
-class WholeSeconds(Notation[int]):
+class _WholeSeconds(Notation[int]):
     """A duration in whole seconds, as the API counts them."""
 
     name = "duration"
@@ -108,7 +108,7 @@ class WholeSeconds(Notation[int]):
         return int(seconds)
 
 
-class Pair(Notation[tuple[str, str]]):
+class _Pair(Notation[tuple[str, str]]):
     """``NAME=VALUE``; *check* takes the flag, the name and the value."""
 
     name = "name=value"
@@ -125,7 +125,7 @@ class Pair(Notation[tuple[str, str]]):
         return name, value
 
 
-class ArenaToleration(Notation["Toleration"]):
+class _ArenaToleration(Notation["Toleration"]):
     """Arena's ``key=value:effect,operator``, its parts, or ``all``.
 
     Without a value the operator is ``Exists``, without an effect every effect is tolerated.
@@ -148,7 +148,7 @@ class ArenaToleration(Notation["Toleration"]):
             not key
             or operator not in ("Equal", "Exists")
             or (effect and effect not in _EFFECTS)
-            # The API server refuses a value beside Exists.
+            # The API server refuses a value next to Exists.
             or (operator == "Exists" and value)
         )
         if wrong:
@@ -159,7 +159,7 @@ class ArenaToleration(Notation["Toleration"]):
         return Toleration(key=key, operator=operator, value=value, effect=effect)
 
 
-class EnvSourceName(Notation["EnvSource"]):
+class _EnvSourceName(Notation["EnvSource"]):
     """``secret/NAME`` or ``configmap/NAME``."""
 
     name = "kind/name"
@@ -175,7 +175,7 @@ class EnvSourceName(Notation["EnvSource"]):
         return EnvSource(_ENV_KINDS[kind.lower()], name)
 
 
-class ClaimMount(Notation["Claim"]):
+class _ClaimMount(Notation["Claim"]):
     """``PVC:PATH``."""
 
     name = "pvc:path"
@@ -195,7 +195,7 @@ class ClaimMount(Notation["Claim"]):
         return Claim(name, path)
 
 
-class DirectoryMount(Notation["HostDirectory"]):
+class _DirectoryMount(Notation["HostDirectory"]):
     """``DIR`` or ``DIR:PATH``."""
 
     name = "dir[:path]"
@@ -215,7 +215,7 @@ class DirectoryMount(Notation["HostDirectory"]):
         return HostDirectory(source, target)
 
 
-class LocalFile(Notation["ConfigFile"]):
+class _LocalFile(Notation["ConfigFile"]):
     """``FILE`` or ``FILE:PATH``; the file is read at once."""
 
     name = "file[:path]"
@@ -239,7 +239,7 @@ class LocalFile(Notation["ConfigFile"]):
             raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
 
 
-class AbsolutePath(Notation[str]):
+class _AbsolutePath(Notation[str]):
     """An absolute path in the container; empty stays empty."""
 
     name = "path"
@@ -267,21 +267,21 @@ def _check_device(flag: str, name: str, count: str) -> None:
     checked_quantity(f"{flag} {name}", count)
 
 
-LABEL = Pair(lambda flag, name, value: validation.check_labels(flag, {name: value}))
-ANNOTATION = Pair(lambda flag, name, _: validation.check_key(flag, name))
-ENV = Pair(lambda _flag, name, _value: validation.check_env_name(name))
-DEVICE = Pair(_check_device)
-TEXT = Text()
-QUANTITY = Quantity()
-PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
-CLEAN_POLICY = OneOf("All", "Running", "None")
-ABSOLUTE_PATH = AbsolutePath()
-MPI_IMPLEMENTATION = OneOf("OpenMPI", "MPICH", "Intel")
-SECONDS = WholeSeconds()
-PERIOD = WholeSeconds(least=1)
+LABEL = _Pair(lambda flag, name, value: validation.check_labels(flag, {name: value}))
+_ANNOTATION = _Pair(lambda flag, name, _: validation.check_key(flag, name))
+_ENV = _Pair(lambda _flag, name, _value: validation.check_env_name(name))
+_DEVICE = _Pair(_check_device)
+TEXT = _Text()
+QUANTITY = _Quantity()
+_PULL_POLICY = _OneOf("Always", "IfNotPresent", "Never")
+_CLEAN_POLICY = _OneOf("All", "Running", "None")
+_ABSOLUTE_PATH = _AbsolutePath()
+_MPI_IMPLEMENTATION = _OneOf("OpenMPI", "MPICH", "Intel")
+_SECONDS = _WholeSeconds()
+_PERIOD = _WholeSeconds(least=1)
 
 
-# The flags of Arena's that bring something beside a job: its code, TensorBoard, and a name for what it trains.
+# The flags of Arena's that bring something next to a job: its code, TensorBoard, and a name for what it trains.
 
 # The images that kubernetes/git-sync and TensorFlow publish themselves; the latter has TensorBoard in it.
 _GIT_SYNC = "registry.k8s.io/git-sync/git-sync:v4.4.0"
@@ -290,7 +290,7 @@ _TENSORBOARD = "tensorflow/tensorflow:2.17.0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaJobFlags:
-    """What comes beside a job; the spellings in camel case are Arena's older ones."""
+    """What comes next to a job; the spellings in camel case are Arena's older ones."""
 
     sync_mode: str = text(
         "--sync-mode", "--syncMode", type=TEXT, help="Fetch code before the job starts: git or rsync."
@@ -307,7 +307,7 @@ class ArenaJobFlags:
         type=TEXT,
         help=f"Image that fetches the code; {_GIT_SYNC} for git, and none for rsync.",
     )
-    tensorboard: bool = go_flag("--tensorboard", help="Run TensorBoard beside the job, behind a Service.")
+    tensorboard: bool = go_flag("--tensorboard", help="Run TensorBoard next to the job, behind a Service.")
     tensorboard_image: str = text(
         "--tensorboard-image",
         "--tensorboardImage",
@@ -327,7 +327,7 @@ class ArenaJobFlags:
     )
 
 
-def code_sync(flags: ArenaJobFlags) -> "CodeSync | None":
+def _code_sync(flags: ArenaJobFlags) -> "CodeSync | None":
     """Return how the job's code is fetched, None where it is in the image. Raises ``UsageError``."""
     from arena_topo.model.job import CodeSync
 
@@ -352,14 +352,14 @@ def code_sync(flags: ArenaJobFlags) -> "CodeSync | None":
     return CodeSync(mode, flags.sync_source, image)
 
 
-def tensorboard(flags: ArenaJobFlags) -> "TensorBoard | None":
-    """Return the TensorBoard beside the job, None without one."""
+def _tensorboard(flags: ArenaJobFlags) -> "TensorBoard | None":
+    """Return the TensorBoard next to the job, None without one."""
     from arena_topo.model.job import TensorBoard
 
     return TensorBoard(flags.tensorboard_image, flags.logdir) if flags.tensorboard else None
 
 
-def trained_model(flags: ArenaJobFlags) -> "TrainedModel | None":
+def _trained_model(flags: ArenaJobFlags) -> "TrainedModel | None":
     """Return the model that the job trains, None where it has no name. Raises ``UsageError``."""
     from arena_topo.model.job import TrainedModel
 
@@ -439,7 +439,7 @@ def worker_range(flags: ElasticFlags) -> "WorkerRange | None":
 def with_nodes(
     elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int | None
 ) -> "tuple[WorkerRange | None, int | None]":
-    """Return the range and the number of workers that torchrun's ``--nnodes`` gives beside the others' flags, None for no number.
+    """Return the range and the number of workers that torchrun's ``--nnodes`` gives next to the others' flags, None for no number.
 
     ``--nnodes=4`` is ``--workers=4``, and ``--nnodes=2:8`` is ``--min-workers=2 --max-workers=8``.
     """
@@ -513,13 +513,13 @@ def clean_task_policy(default: str, *spellings: str) -> str:
     return _text(
         "--clean-task-policy",
         *spellings,
-        type=CLEAN_POLICY,
+        type=_CLEAN_POLICY,
         default=default,
         help="Pods to remove at the end: All, Running or None.",
     )
 
 
-class Processes(Notation[str]):
+class _Processes(Notation[str]):
     """How many processes torchrun starts in a pod, in its own words."""
 
     name = "text"
@@ -536,7 +536,7 @@ class Processes(Notation[str]):
         return text
 
 
-class RuntimeName(Notation["RuntimeRef | None"]):
+class _RuntimeName(Notation["RuntimeRef | None"]):
     """The name of a runtime, behind the word for one of the namespace where it is no runtime of the cluster."""
 
     name = "text"
@@ -581,30 +581,30 @@ class CommonJobFlags:
         "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in the job's pods."
     )
     device: Pairs = many(
-        "--device", type=DEVICE, metavar="NAME=N", help="Other device per worker, for example amd.com/gpu=1."
+        "--device", type=_DEVICE, metavar="NAME=N", help="Other device per worker, for example amd.com/gpu=1."
     )
     rdma: bool = go_flag(
         "--rdma", help="Give each worker an RDMA device (rdma/hca) and the right to pin memory."
     )
-    env: Pairs = many("-e", "--env", type=ENV, metavar="NAME=VALUE", help="Environment variable.")
+    env: Pairs = many("-e", "--env", type=_ENV, metavar="NAME=VALUE", help="Environment variable.")
     env_from: "tuple[EnvSource, ...]" = many(
         "--env-from",
-        type=EnvSourceName(),
+        type=_EnvSourceName(),
         metavar="KIND/NAME",
         help="Environment from secret/NAME or configmap/NAME.",
     )
     data: "tuple[Claim, ...]" = many(
-        "-d", "--data", type=ClaimMount(), metavar="PVC:PATH", help="PersistentVolumeClaim to mount."
+        "-d", "--data", type=_ClaimMount(), metavar="PVC:PATH", help="PersistentVolumeClaim to mount."
     )
     data_dir: "tuple[HostDirectory, ...]" = many(
         "--data-dir",
         "--dataDir",
-        type=DirectoryMount(),
+        type=_DirectoryMount(),
         metavar="DIR[:PATH]",
         help="Directory of the node to mount.",
     )
     config_file: "tuple[ConfigFile, ...]" = many(
-        "--config-file", type=LocalFile(), metavar="FILE[:PATH]", help="Local file to place in the pods."
+        "--config-file", type=_LocalFile(), metavar="FILE[:PATH]", help="Local file to place in the pods."
     )
     working_dir: str = _text(
         "--working-dir", "--workingDir", default="/root", help="Working directory of the command."
@@ -616,7 +616,7 @@ class CommonJobFlags:
     annotation: Pairs = many(
         "-a",
         "--annotation",
-        type=ANNOTATION,
+        type=_ANNOTATION,
         metavar="NAME=VALUE",
         help="Annotation of the job and its pods.",
     )
@@ -625,14 +625,14 @@ class CommonJobFlags:
     )
     toleration: "tuple[Toleration, ...]" = many(
         "--toleration",
-        type=ArenaToleration(),
+        type=_ArenaToleration(),
         metavar="KEY[=VALUE][:EFFECT][,OPERATOR]",
         help="Taint to tolerate, or all.",
     )
     priority: str = _text("-p", "--priority", help="PriorityClass of the pods.")
     scheduler: str = _text("--scheduler", help="Scheduler of the pods.")
     image_pull_policy: str = _text(
-        "--image-pull-policy", type=PULL_POLICY, default="Always", help="Always, IfNotPresent or Never."
+        "--image-pull-policy", type=_PULL_POLICY, default="Always", help="Always, IfNotPresent or Never."
     )
     image_pull_secret: tuple[str, ...] = many(
         "--image-pull-secret", type=TEXT, metavar="NAME", help="Secret to pull the image with."
@@ -647,17 +647,17 @@ class CommonJobFlags:
     )
     ttl_after_finished: int | None = option(
         "--ttl-after-finished",
-        type=SECONDS,
+        type=_SECONDS,
         metavar="TEXT",
         help="Time after which a finished job is deleted, for example 1h; mpi-operator 0.8.2 deletes the launcher alone.",
     )
     running_timeout: int | None = option(
         "--running-timeout",
-        type=PERIOD,
+        type=_PERIOD,
         metavar="TEXT",
         help="Time after which the job is stopped, for example 12h.",
     )
-    beside: ArenaJobFlags
+    tie: ArenaJobFlags
 
     @property
     def fixed_workers(self) -> int:
@@ -685,13 +685,13 @@ class JobFlags(CommonJobFlags):
     )
     mpi_implementation: str = _text(
         "--mpi-implementation",
-        type=MPI_IMPLEMENTATION,
+        type=_MPI_IMPLEMENTATION,
         default="OpenMPI",
         help="MPI of the image: OpenMPI, MPICH or Intel.",
     )
     ssh_auth_mount_path: str = _text(
         "--ssh-auth-mount-path",
-        type=ABSOLUTE_PATH,
+        type=_ABSOLUTE_PATH,
         help="Folder of the ssh keys, where the image's user is not root; /root/.ssh by default.",
     )
     clean_task_policy: str = clean_task_policy("All")
@@ -704,7 +704,7 @@ class PyTorchFlags(CommonJobFlags):
 
     nproc_per_node: str = _text(
         "--nproc-per-node",
-        type=Processes(),
+        type=_Processes(),
         help="Processes that torchrun starts in each pod: a number, auto, gpu or cpu.",
     )
     clean_task_policy: str = clean_task_policy("Running")
@@ -733,7 +733,7 @@ class TrainFlags(CommonJobFlags):
 
     runtime: "RuntimeRef | None" = option(
         "--runtime",
-        type=RuntimeName(),
+        type=_RuntimeName(),
         metavar="NAME",
         help="Runtime that has the pods: a ClusterTrainingRuntime, or trainingruntime/NAME of the namespace (required).",
     )
@@ -805,8 +805,8 @@ def job_spec(
             ttl=flags.ttl_after_finished,
             timeout=flags.running_timeout,
         ),
-        tensorboard=tensorboard(flags.beside),
-        model=trained_model(flags.beside),
+        tensorboard=_tensorboard(flags.tie),
+        model=_trained_model(flags.tie),
     )
     if isinstance(flags, PyTorchFlags):
         run = replace(common.run, clean_policy=flags.clean_task_policy)
@@ -885,7 +885,7 @@ def _pod(flags: CommonJobFlags) -> "PodOptions":
         host_ipc=flags.host_ipc,
         host_pid=flags.host_pid,
         rdma=flags.rdma,
-        code=code_sync(flags.beside),
+        code=_code_sync(flags.tie),
     )
 
 

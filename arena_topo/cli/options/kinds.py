@@ -10,7 +10,6 @@ from arena_topo.cli.declare import many, option, text
 from arena_topo.cli.options.common import Notation, Whole, go_flag
 from arena_topo.cli.options.job import (
     LABEL,
-    PERIOD,
     QUANTITY,
     TEXT,
     CommonJobFlags,
@@ -27,12 +26,12 @@ if TYPE_CHECKING:
 # The flags of the roles of a TensorFlow job, Arena's, and the roles that they describe.
 #
 # Workers and chief have ``--gpus`` GPUs, and so has the evaluator where ``--evaluator-gpus`` says nothing else, as Arena has
-# it. A selector of a role goes in place of ``--selector``, not beside it.
+# it. A selector of a role goes in place of ``--selector``, not next to it.
 
 Pairs = tuple[tuple[str, str], ...]
 
-AFFINITY_POLICIES = ("none", "spread", "binpack")
-AFFINITY_CONSTRAINTS = ("preferred", "required")
+_AFFINITY_POLICIES = ("none", "spread", "binpack")
+_AFFINITY_CONSTRAINTS = ("preferred", "required")
 _ROLES = {"worker": "Worker", "ps": "PS", "chief": "Chief", "evaluator": "Evaluator"}
 _HIGHEST_PORT = 65_535
 
@@ -77,19 +76,19 @@ def _labels(name: str, help: str) -> Pairs:
 
 
 def _policy(name: str, help: str) -> str:
-    return option(name, type=click.Choice(AFFINITY_POLICIES), default="none", show_default=True, help=help)
+    return option(name, type=click.Choice(_AFFINITY_POLICIES), default="none", show_default=True, help=help)
 
 
 def _constraint(name: str, help: str) -> str:
     return option(
-        name, type=click.Choice(AFFINITY_CONSTRAINTS), default="preferred", show_default=True, help=help
+        name, type=click.Choice(_AFFINITY_CONSTRAINTS), default="preferred", show_default=True, help=help
     )
 
 
 # The camel case of some flags is Arena's older spelling.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TfRoleFlags:
-    """What the user says of each role, beside what is said of all pods."""
+    """What the user says of each role, next to what is said of all pods."""
 
     worker_image: str = text("--worker-image", "--workerImage", type=TEXT, help="Image of the workers.")
     worker_port: int | None = _port("--worker-port", "--workerPort", help="Port of the workers.")
@@ -124,7 +123,7 @@ class TfRoleFlags:
     ps_affinity_constraint: str = _constraint(
         "--ps-affinity-constraint", "required: spread puts one parameter server on a node."
     )
-    chief: bool = go_flag("--chief", help="Run a chief beside the workers.")
+    chief: bool = go_flag("--chief", help="Run a chief next to the workers.")
     chief_port: int | None = _port("--chief-port", "--chiefPort", help="Port of the chief.")
     chief_cpu: str = _quantity("--chief-cpu", "--ChiefCpu", help="CPUs of the chief.")
     chief_cpu_limit: str = _quantity("--chief-cpu-limit", help="Most CPUs of the chief.")
@@ -264,24 +263,12 @@ class TfFlags(CommonJobFlags):
         help="Whose end is the job's: the chief's or, without one, worker 0's; or that of all workers.",
     )
     clean_task_policy: str = clean_task_policy("Running", "--cleanTaskPolicy")
-    starting_timeout: int | None = option(
-        "--starting-timeout",
-        type=PERIOD,
-        metavar="TEXT",
-        hidden=True,
-        help="Refused: Arena's operator alone has it.",
-    )
 
 
 def tf_job(
     flags: TfFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
 ) -> "JobSpec":
     """Return the job that *flags* describe, as ``job_spec`` does. Raises ``UsageError``."""
-    if flags.starting_timeout:
-        raise UsageError(
-            "--starting-timeout is not supported: the TFJob of the Kubeflow training operator has no such field",
-            hint="--wait=10m waits that long for a place, and then gives up",
-        )
     pods = AllPods(workers=flags.fixed_workers, gpus=flags.gpus, cpu=flags.cpu, memory=flags.memory)
     roles = tf_roles(flags.roles, pods)
     # Every role may have an image of its own, and then the job needs none.

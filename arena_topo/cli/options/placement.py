@@ -7,7 +7,6 @@ import click
 
 from arena_topo.cli.declare import option, text
 from arena_topo.cli.options.common import Duration, Notation, go_flag
-from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 from arena_topo.model import keys
 
@@ -17,12 +16,12 @@ if TYPE_CHECKING:
     from arena_topo.model.job_view import Goal
     from arena_topo.model.parallelism import Parallelism
 
-POLICIES = ("best-effort", "restricted", "none")
-OBJECTIVES = ("bandwidth", "pack", "balanced")
-PINS = ("auto", "none", "nodes", "workers", "gpus")
+_POLICIES = ("best-effort", "restricted", "none")
+_OBJECTIVES = ("bandwidth", "pack")
+_PINS = ("auto", "none", "nodes", "workers", "gpus")
 
 
-class WaitLimit(Notation[float | None]):
+class _WaitLimit(Notation[float | None]):
     """How long to wait: None for not at all, 0 for as long as it takes, else seconds."""
 
     name = "timeout"
@@ -37,7 +36,7 @@ class WaitLimit(Notation[float | None]):
         return Duration().read(text, flag)
 
 
-class QueueName(Notation[str]):
+class _QueueName(Notation[str]):
     """The name of a gang scheduler's queue, or Arena's switch, which has no name: kube-queue holds the job."""
 
     name = "text"
@@ -84,7 +83,7 @@ class WaitGoal(Notation["Wait | None"]):
         if word in goals:
             return Wait(goals[word], Duration().read(rest, flag) if rest else 0.0)
         try:
-            limit = WaitLimit().read(text, flag)
+            limit = _WaitLimit().read(text, flag)
         except UsageError as error:
             raise UsageError(
                 f"{flag}: {text!r} is neither a duration nor one of {', '.join(goals)}",
@@ -93,23 +92,7 @@ class WaitGoal(Notation["Wait | None"]):
         return None if limit is None else Wait(Goal.PLACED, limit)
 
 
-class NcclVersion(Notation[tuple[int, int]]):
-    """A version of NCCL, of which the first two numbers count."""
-
-    name = "x.y"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> tuple[int, int]:
-        """Return the first two numbers."""
-        # NCCL's release tags begin with a v, and may have a build number: v2.28.3-1.
-        major, _, rest = text.removeprefix("v").partition(".")
-        minor = rest.partition(".")[0]
-        if not (major.isdecimal() and minor.isdecimal()):
-            raise UsageError(f"{flag}: {text!r} is not a version", hint="write for example 2.7 or 2.28.3")
-        return int(major), int(minor)
-
-
-class Axes(Notation["Parallelism | None"]):
+class _Axes(Notation["Parallelism | None"]):
     """The axes of a model's parallelism with their sizes, None for none."""
 
     name = "axes"
@@ -122,7 +105,7 @@ class Axes(Notation["Parallelism | None"]):
         return read_parallelism(text, flag)
 
 
-class LabelKeys(Notation[tuple[str, ...]]):
+class _LabelKeys(Notation[tuple[str, ...]]):
     """Label keys, separated by commas."""
 
     name = "keys"
@@ -137,7 +120,7 @@ def topology_policy() -> str:
     """Return ``--topology-policy``."""
     return option(
         "--topology-policy",
-        type=click.Choice(POLICIES),
+        type=click.Choice(_POLICIES),
         default="best-effort",
         show_default=True,
         help="best-effort: closest level that is free; restricted: only the one that an empty cluster would give; none: any.",
@@ -153,11 +136,10 @@ def objective() -> str:
     """Return ``--objective``."""
     return option(
         "--objective",
-        type=click.Choice(OBJECTIVES),
+        type=click.Choice(_OBJECTIVES),
         default="bandwidth",
         show_default=True,
-        help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them; balanced: twice the "
-        "bandwidth is worth twice the GPUs.",
+        help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them.",
     )
 
 
@@ -165,7 +147,7 @@ def topology_levels() -> tuple[str, ...]:
     """Return the flag ``--topology-levels``."""
     return option(
         "--topology-levels",
-        type=LabelKeys(),
+        type=_LabelKeys(),
         default=(),
         metavar="KEYS",
         help="Node labels that name the levels of the fabric, coarse to fine.",
@@ -176,7 +158,7 @@ def wait_timeout() -> float | None:
     """Return the flag ``--wait``."""
     return option(
         "--wait",
-        type=WaitLimit(),
+        type=_WaitLimit(),
         metavar="[TIMEOUT]",
         help="Wait for a placement, indefinitely or for a duration such as 30m.",
     )
@@ -205,7 +187,7 @@ class PlanFlags:
     objective: str = objective()
     parallel: "Parallelism | None" = option(
         "--parallel",
-        type=Axes(),
+        type=_Axes(),
         metavar="AXES",
         help="Sizes of the model's parallelism, such as tp=8,pp=4,dp=16, also cp and ep: ranks that exchange most are placed "
         "closest, in Megatron's order. Pipelines win over data-parallel groups; closer=dp and closer=both change that, and closer=1:4 weighs them by "
@@ -215,13 +197,6 @@ class PlanFlags:
     share_gpus: bool = go_flag(
         "--share-gpus", help="Let the workers of a node see each other's GPUs (DRA; experimental)."
     )
-    nccl_version: tuple[int, int] | None = option(
-        "--nccl-version",
-        type=NcclVersion(),
-        metavar="X.Y",
-        help="NCCL of the image, if it is older than 2.8.",
-    )
-    measured: str = text("--measured", metavar="FILE", help="Measured bus bandwidths, by machine type.")
     levels: tuple[str, ...] = topology_levels()
 
 
@@ -231,7 +206,7 @@ class EnforcementFlags:
 
     pin: str = option(
         "--pin",
-        type=click.Choice(PINS),
+        type=click.Choice(_PINS),
         default="auto",
         show_default=True,
         help="How strictly the plan is enforced.",
@@ -244,7 +219,7 @@ class EnforcementFlags:
     )
     queue: str = option(
         "--queue",
-        type=QueueName(),
+        type=_QueueName(),
         default="",
         metavar="[NAME]",
         help="Queue of the gang scheduler; alone, as Arena takes it, let kube-queue start the job.",
@@ -260,7 +235,7 @@ def check_gang(flags: EnforcementFlags, *, gang: bool) -> None:
     given = {
         f"--gang-scheduler={flags.gang_scheduler}": flags.gang_scheduler != "auto",
         # Arena's switch, without a name, is kube-queue's, which holds any job.
-        f"--queue={flags.queue}": flags.queue not in ("", QueueName.bare),
+        f"--queue={flags.queue}": flags.queue not in ("", _QueueName.bare),
     }
     for flag, is_given in given.items():
         if is_given and not gang:
@@ -269,29 +244,22 @@ def check_gang(flags: EnforcementFlags, *, gang: bool) -> None:
 
 def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpec":
     """Return *job* with the annotation by which kube-queue holds it, if ``--queue`` stands alone."""
-    if enforcement.queue != QueueName.bare:
+    if enforcement.queue != _QueueName.bare:
         return job
     annotations = {**job.pod.annotations, keys.KUBE_QUEUE_SUSPEND: "true"}
     return replace(job, pod=replace(job.pod, annotations=annotations))
 
 
 def plan_options(flags: PlanFlags) -> "PlanOptions":
-    """Return the options of the planner. Raises ``UsageError`` where a file of measurements cannot be used."""
+    """Return the options of the planner. Raises ``UsageError`` for flags that exclude each other."""
     from arena_topo.jobs.options import PlanOptions
     from arena_topo.model.plan import Objective, TopologyPolicy
-    from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 
     if flags.parallel and flags.topology_policy == TopologyPolicy.NONE.value:
         raise UsageError(
             "--parallel places groups of ranks by the topology, and --topology-policy=none ignores it",
             hint="leave one of them out",
         )
-    model = BandwidthModel(nccl=flags.nccl_version) if flags.nccl_version else DEFAULT_MODEL
-    if flags.measured:
-        from arena_topo.planner.gpus.bandwidth import read_measured
-
-        overrides = read_measured(read_text(flags.measured, "--measured"), flags.measured)
-        model = replace(model, overrides=overrides)
     return PlanOptions(
         policy=TopologyPolicy(flags.topology_policy),
         required_level=flags.require_topology,
@@ -300,7 +268,6 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
         objective=Objective(flags.objective),
         share_gpus=flags.share_gpus,
         levels=flags.levels,
-        model=model,
         parallel=flags.parallel,
     )
 
@@ -320,14 +287,14 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
         plan=plan,
         gang=GangRequest(
             scheduler=enforcement.gang_scheduler,
-            queue="" if enforcement.queue == QueueName.bare else enforcement.queue,
+            queue="" if enforcement.queue == _QueueName.bare else enforcement.queue,
             level=level,
             required=bool(plan.required_level),
         ),
         pin=Pin(enforcement.pin),
         # A flag of the placement asks for a plan, even without --gputopology.
         requested=plan != PlanOptions() or enforcement.pin not in ("auto", "none"),
-        # Whoever follows a job waits for its place as well, without a limit unless one is given.
+        # Anyone who follows a job waits for its place as well, without a limit unless one is given.
         timeout=enforcement.wait.timeout if enforcement.wait else 0.0 if follow else None,
         goal=_followed() if follow else enforcement.wait.goal if enforcement.wait else None,
         expects_nodes=enforcement.expect_nodes,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from arena_topo.model.cluster import Fabric, Snapshot
-from arena_topo.model.plan import NodeShare, Placement, Prediction, Range, Slot, Transport
+from arena_topo.model.plan import Prediction, Range, Transport
 from arena_topo.output.text import compact
 from arena_topo.topology.files import snapshot_document
 from tests.cli.clusters import printed
@@ -23,19 +23,8 @@ from tests.planner.roles.test_servers import racks
 
 V100 = DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 ISOLATED = Prediction(Range(1.7, 2.2, 2.9), Transport.ISOLATED, None, ("four pods", "calibration: x"))
-PLACEMENT = Placement(
-    slots=tuple(Slot(at, "a", (at,)) for at in range(4)),
-    shares=(NodeShare("a", (0, 1, 2, 3), (0, 1, 2, 3), 93.0, 93.0),),
-    level="node",
-    domain="a",
-    workers=4,
-    gpus=1,
-    prediction=ISOLATED,
-)
-PLAN = asdict(PLACEMENT)
-LINKED = asdict(
-    replace(PLACEMENT, prediction=replace(ISOLATED, busbw=Range(93, 93, 93), inside=Transport.NVLINK))
-)
+PLAN: dict[str, Any] = {"workers": 4, "gpus": 1, "prediction": asdict(ISOLATED)}
+LINKED = PLAN | {"prediction": asdict(replace(ISOLATED, busbw=Range(93, 93, 93), inside=Transport.NVLINK))}
 JAX = """
 apiVersion: arena-topo.dev/v1alpha1
 kind: Calibration
@@ -90,7 +79,6 @@ LINES: list[tuple[str, str]] = [
     ("plan-unfit", f"{MPI} --workers=20 --gpus=1"),
     ("plan-unfit-json", f"{MPI} --workers=20 --gpus=1 -o json"),
     ("plan-no-level", f"{MPI} --gpus=1 --require-topology=zone"),
-    ("plan-no-nccl", f"{MPI} --gpus=1 --nccl-version=new"),
     ("plan-no-policy", f"{MPI} --gpus=1 --topology-policy=strict"),
     ("plan-no-labels", f"{MPI} --gpus=1 --topology-levels=a"),
     ("plan-other-ranks", f"{MPI} --gpus=1 --workers=4 --parallel=tp=2"),

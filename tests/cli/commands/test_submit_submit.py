@@ -9,10 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from arena_topo.kube.kubeconfig import Target
 from arena_topo.manifest.pods import literal
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, Serve
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.examples import examples
+from tests.jobs.servers import Server
 
 BASE = ("submit", "mpi", "--dry-run=client", "-o", "json", "--name=job", "--image=i")
 
@@ -252,7 +254,7 @@ def test_an_elastic_job_starts_with_the_number_that_is_given(
     flags = ("--min-workers=1", "--max-workers=8", *given)
     outcome = invoke("submit", kind, "--dry-run=client", "-o", "json", "--name=job", "--image=i", *flags, "c")
     printed = json.loads(outcome.out)
-    # An MPIJob has a file with its hosts beside it.
+    # An MPIJob has a file with its hosts next to it.
     spec = next(each["spec"] for each in printed.get("items", [printed]) if "Job" in each["kind"])
 
     assert start == (spec.get("mpiReplicaSpecs") or spec["pytorchReplicaSpecs"])["Worker"]["replicas"]
@@ -272,6 +274,25 @@ def test_a_bare_dry_run_is_the_clients_and_warns(invoke: Invoke) -> None:
 
     assert "mpijob.kubeflow.org/a\n" == outcome.out
     assert "warning: --dry-run is deprecated" in outcome.err
+
+
+@pytest.mark.parametrize("mode", ["client", "server"])
+def test_the_kubeconfig_is_resolved_once(
+    invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    """For the namespace and for the connection."""
+    transport, asked = serve(Server()), []
+    target = Target("here", "default", {"server": "https://api:6443"}, {})
+
+    def resolve(*args: object) -> Target:
+        asked.append(args)
+        return target
+
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.resolve", resolve)
+    outcome = invoke("submit", "mpi", f"--dry-run={mode}", "--name=job", "--image=i", "c")
+
+    assert (0, 1) == (outcome.code, len(asked)), outcome.err
+    assert transport.calls
 
 
 def test_a_dry_run_for_a_named_cluster_needs_that_cluster(invoke: Invoke) -> None:

@@ -1,4 +1,4 @@
-"""Arena's flags for what comes beside a job, in both spellings, and what is wrong with them."""
+"""Arena's flags for what comes next to a job, in both spellings, and what is wrong with them."""
 
 import json
 

@@ -48,7 +48,7 @@ def test_what_is_no_number_of_nodes_is_refused(text: str) -> None:
 
 
 def test_nnodes_stands_for_the_other_flags() -> None:
-    """And is refused beside them."""
+    """And is refused next to them."""
     assert (WorkerRange(2, 8), None) == with_nodes(None, (2, 8), None)
     assert (WorkerRange(1, 8), 1) == with_nodes(None, (1, 8), 1)
     assert (None, 4) == with_nodes(None, (4, 4), None)

@@ -95,7 +95,7 @@ def test_every_command_that_takes_a_job_checks_its_name() -> None:
 def test_a_bad_name_is_one_error_and_touches_nothing(
     invoke: Invoke, serve: Serve, args: tuple[str, ...]
 ) -> None:
-    """Nothing is sent, even for a good name beside it."""
+    """Nothing is sent, even for a good name next to it."""
     transport = serve(lambda _: Answer(body={}))
     outcome = invoke(*args)
 

@@ -1,4 +1,4 @@
-"""Arena's switch --queue beside the name of a queue, and the job's command after either."""
+"""Arena's switch --queue next to the name of a queue, and the job's command after either."""
 
 import json
 

@@ -45,9 +45,3 @@ def test_what_the_operator_knows_reaches_the_job() -> None:
     assert ("AllWorkers", "None") == (spec.run.success_policy, spec.run.clean_policy)
     assert "Worker,PS" == spec.pod.annotations["job-role-sequence"]
     assert "" == job("--image=i").run.success_policy
-
-
-def test_a_timeout_that_the_operator_lacks_is_refused() -> None:
-    """With what there is instead."""
-    with pytest.raises(UsageError, match="--starting-timeout is not supported"):
-        job("--image=i", "--starting-timeout=10m")

@@ -13,7 +13,7 @@ PODS = AllPods(workers=4, gpus=2, cpu="2")
 
 
 def roles(*words: str, pods: AllPods = PODS) -> dict[str, RoleSpec]:
-    """Return the roles of the flags *words* beside *pods*, by name."""
+    """Return the roles of the flags *words* next to *pods*, by name."""
     typed: list[TfRoleFlags] = []
     command("tf", TfRoleFlags)(typed.append).main(list(words), standalone_mode=False)
     return {role.name: role for role in tf_roles(typed[0], pods)}
