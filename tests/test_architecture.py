@@ -110,7 +110,7 @@ PyYAML for a plain kubeconfig, a file on a disk for the client's key, checksums 
 long flags that are like a short one, the tables of international names, and the kinds of jobs that nobody has named.
 """
 SPARED_BY_LOGS = (*SPARED, "arena_topo.model.job_view", "arena_topo.jobs.status")
-"""What a log goes without beside these: the view of a job, whose values take a twentieth of the time to define."""
+"""What a log goes without next to these: the view of a job, whose values take a twentieth of the time to define."""
 
 
 def imported(*args: str, among: tuple[str, ...] = HEAVY) -> set[str]:

@@ -9,6 +9,7 @@ import pytest
 
 from arena_topo.cli.declare import parameters
 from arena_topo.cli.options.common import ArenaFlags
+from arena_topo.cli.refused import REFUSED
 from arena_topo.errors import ExitCode
 from arena_topo.model import keys
 from arena_topo.sandbox import vendor_agents as sandbox_keys
@@ -91,9 +92,10 @@ def test_every_variable_that_is_read_is_documented() -> None:
     """By its name, wherever the environment is asked for it."""
     text = (ROOT / "docs" / "reference" / "environment.md").read_text()
     source = "".join(path.read_text() for path in (ROOT / "arena_topo").rglob("*.py"))
-    # Kubernetes itself sets this one in every pod.
+    # Kubernetes itself sets these two in every pod.
     read = set(re.findall(r"\benv(?:iron)?(?:\.get\(|\[)\"([A-Z][A-Z_]+)\"", source)) - {
-        "KUBERNETES_SERVICE_HOST"
+        "KUBERNETES_SERVICE_HOST",
+        "KUBERNETES_SERVICE_PORT",
     }
 
     assert len(read) > 5
@@ -103,8 +105,8 @@ def test_every_variable_that_is_read_is_documented() -> None:
 def test_every_flag_that_a_page_names_exists() -> None:
     """Spelled as the commands spell it."""
     known = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", generator().reference()))
-    # Arena's flags that are refused stand on no help page.
-    known |= {name for param in parameters(ArenaFlags) for name in param.opts}
+    # Arena's own flags, and those that are refused, stand on no help page.
+    known |= {name for param in parameters(ArenaFlags) for name in param.opts} | REFUSED.keys()
     others = {"--strict", "--showtopo", "--gang-scheduling"}
     # Of the tests and their tools.
     others |= {"--tier", "--against"}

@@ -151,7 +151,7 @@ def test_the_jobs_of_others_are_read_and_shown(cluster: Spoiled) -> None:
 
     opened, _ = session(Server(cluster))
     attempt(cluster, run)
-    # Whoever asks for a job that is no job at all gets a clear error, and nobody else does.
+    # Anyone who asks for a job that is no job at all gets a clear error, and nobody else does.
     attempt(Spoiled({}, frozenset({"mpijobs"})), show_the_job)
 
 

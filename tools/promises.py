@@ -103,7 +103,7 @@ def unexplained(gone: Iterable[str], reasons: Mapping[str, str], tests: set[str]
 
 def cases(root: Path) -> Counter[str]:
     """Return how many cases each test of *root* has in both tiers, by its node id without parameters."""
-    options = ("--collect-only", "--quiet", "--tier=full", "-p", "no:randomly")
+    options = ("--collect-only", "--quiet", "--tier=full", "--rootdir=.", "-p", "no:randomly")
     command = [sys.executable, "-m", "pytest", *options, "tests"]
     done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
     return Counter(_COLLECTED.findall(done.stdout))

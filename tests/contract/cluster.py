@@ -12,8 +12,9 @@ import pytest
 from arena_topo.sandbox.lifecycle import Home
 from tests.contract.client import Client, Object
 from tests.controlplane.availability import MARKER
+from tests.controlplane.fixtures import end_jobs
 from tests.controlplane.machines.logs import FakeLog
-from tests.controlplane.machines.nodes import NodeSpec, manifest
+from tests.controlplane.machines.nodes import NodeSpec, manifest, remove_pods
 from tests.controlplane.machines.pods import FINISH
 from tests.controlplane.plane import ControlPlane
 from tests.sandbox.served import served
@@ -50,6 +51,9 @@ class Cluster(Protocol):
     def stranger(self) -> Client:
         """Users who cannot write."""
 
+    def leave(self, namespace: str) -> None:
+        """Take away what runs in a namespace that no test uses any more."""
+
     def finish(self, namespace: str, pod: str) -> None:
         """Let a running pod succeed."""
 
@@ -64,6 +68,10 @@ class SandboxCluster:
         self._home = home
         self.admin = Client(home.kubeconfig)
         self.stranger = Client(home.reader_kubeconfig)
+
+    def leave(self, namespace: str) -> None:
+        """Delete the namespace."""
+        self.admin.send("DELETE", f"/api/v1/namespaces/{namespace}")
 
     def finish(self, namespace: str, pod: str) -> None:
         """Do nothing: what runs here ends by itself."""
@@ -81,6 +89,13 @@ class RealCluster:
         self._plane = plane
         self.admin = Client(plane.admin_kubeconfig)
         self.stranger = Client(plane.kubeconfig("contract-stranger"))
+
+    def leave(self, namespace: str) -> None:
+        """Delete jobs and pods, and what would make others; the namespace itself would take it ten times as long."""
+        kube = self._plane.kube
+        kube.delete_all("apps/v1", "DaemonSet", namespace)
+        end_jobs(self._plane, namespace)
+        eventually(lambda: not remove_pods(kube, namespace), f"the end of the pods in {namespace}")
 
     def finish(self, namespace: str, pod: str) -> None:
         """Let a running pod succeed."""
@@ -129,14 +144,14 @@ def connected(home: Home) -> Iterator[SandboxCluster]:
 
 @contextmanager
 def fresh_namespace(cluster: Cluster) -> Iterator[str]:
-    """Create a namespace in which pods can be created, and delete it."""
+    """Create a namespace in which pods can be created; nothing runs there in the end."""
     name = f"contract-{uuid.uuid4().hex[:8]}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     assert cluster.admin.send("POST", "/api/v1/namespaces", body).code == 201
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     eventually(lambda: cluster.admin.get(account).code == 200, "the default service account")
     yield name
-    cluster.admin.send("DELETE", f"/api/v1/namespaces/{name}")
+    cluster.leave(name)
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Fixtures of tests that need the real control plane."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -13,10 +14,11 @@ from tests.controlplane.components.kubeconfig import write_kubeconfig
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.kubelet import ScriptedKubelet
 from tests.controlplane.machines.logs import FakeLog
-from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods, two_v100
+from tests.controlplane.machines.nodes import KeptNodes, NodeSpec, remove_pods, two_v100
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.controlplane.shared import OPERATORS, shared
+from tests.harness.scheduling import chain_of
 
 _JOBS: Mapping[str, Sequence[tuple[str, str]]] = {
     "": [("kubeflow.org/v2beta1", "MPIJob"), ("batch/v1", "Job")],
@@ -25,6 +27,9 @@ _JOBS: Mapping[str, Sequence[tuple[str, str]]] = {
     "jobset": [("jobset.x-k8s.io/v1alpha2", "JobSet")],
 }
 """The jobs that tests make, by the operator whose kinds they are."""
+
+NEXT = pytest.StashKey[pytest.Item | None]()
+"""The test that comes after a test in its process, None where that is not known yet."""
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +40,7 @@ def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def kinds_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Connect to the one with the operators of kinds of jobs beside MPIJob; a folder of tests returns it as `plane`."""
+    """Connect to the one with the operators of kinds of jobs next to MPIJob; a folder of tests returns it as `plane`."""
     yield from _connected(pytestconfig, "kinds_plane")
 
 
@@ -59,12 +64,37 @@ def kube(plane: ControlPlane) -> Kube:
     return plane.kube
 
 
+@cache
+def _kept_on(plane: ControlPlane) -> KeptNodes:
+    return KeptNodes(plane.kube)
+
+
 @pytest.fixture
-def gpu_nodes(plane: ControlPlane) -> Iterator[list[str]]:
+def keep_nodes(
+    plane: ControlPlane, request: pytest.FixtureRequest
+) -> Iterator[Callable[[Sequence[NodeSpec]], list[str]]]:
+    """Return a function that makes nodes and returns their names; they stay where the next test asks for some here too."""
+    kept = _kept_on(plane)
+    yield kept.use
+    if not _follows_with_nodes(request.node):
+        kept.drop()
+
+
+def _follows_with_nodes(item: pytest.Item) -> bool:
+    """Whether the test after *item* is on the same shared plane, and asks for nodes as this one does."""
+    after, chain_here = item.stash.get(NEXT, None), chain_of(item.nodeid)
+    return (
+        after is not None
+        and chain_here in OPERATORS
+        and chain_here == chain_of(after.nodeid)
+        and "keep_nodes" in getattr(after, "fixturenames", ())
+    )
+
+
+@pytest.fixture
+def gpu_nodes(keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]) -> list[str]:
     """Names of two servers of eight V100, for one test."""
-    names = create_nodes(plane.kube, two_v100())
-    yield names
-    delete_nodes(plane.kube, names)
+    return keep_nodes(two_v100())
 
 
 @pytest.fixture
@@ -81,13 +111,19 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
-    operators = plane.options.operators
-    # An operator starts after those on whose kinds its own build, so that what owns goes before what is owned.
-    for api, kind in chain(*(_JOBS.get(operator, ()) for operator in (*reversed(operators), ""))):
-        kube.delete_all(api, kind, name)
-    if "kueue" in operators:
+    end_jobs(plane, name)
+    if "kueue" in plane.options.operators:
         kube.delete("v1", "Namespace", name)
     eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
+
+
+def end_jobs(plane: ControlPlane, namespace: str) -> None:
+    """Delete the jobs of all kinds in a namespace of *plane*."""
+    # An operator starts after those on whose kinds its own build, so that what owns goes before what is owned.
+    for api, kind in chain(
+        *(_JOBS.get(operator, ()) for operator in (*reversed(plane.options.operators), ""))
+    ):
+        plane.kube.delete_all(api, kind, namespace)
 
 
 @pytest.fixture

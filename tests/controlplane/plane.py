@@ -32,8 +32,9 @@ _ADMINS = "system:masters"
 _ALWAYS = {"supervisor", "etcd", "kube-apiserver"}
 
 
-_SELDOM_COLLECTED = {"GOGC": "400", "GOMEMLIMIT": "1500MiB"}
-"""Go's collector of garbage would run for each doubling of a heap of a few MiB: memory is cheaper than a core here."""
+_SPARING = {"GOGC": "400", "GOMEMLIMIT": "1500MiB", "GODEBUG": "adaptivestackstart=1"}
+"""Go's collector of garbage would run for each doubling of a heap of a few MiB, and each request would grow its stack from
+2 KiB by copying it time and again: memory is cheaper than a core here."""
 
 _OPERATOR_WORKS = "Started workers"
 """What the operator logs once it leads and has seen what there is: a job before that waits for half a minute."""
@@ -128,7 +129,7 @@ class ControlPlane:
     def _environment(self) -> dict[str, str]:
         """Keep the developer's own cluster out: the operator prefers $KUBECONFIG to its flag, KWOK reads ~/.kwok."""
         home = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
-        return home | _SELDOM_COLLECTED | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
+        return home | _SPARING | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
 
     def _start_or_keep_logs(self, built: Built) -> None:
         try:

@@ -78,6 +78,12 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Let fixtures know what comes next."""
+    item.stash[fixtures.NEXT] = nextitem
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """End the control planes of the run, once no worker uses them."""
     if not hasattr(session.config, "workerinput"):

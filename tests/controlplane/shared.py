@@ -29,7 +29,7 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
     "kinds_plane": ("training-operator", "jobset", "trainer"),
     "kueue_plane": ("training-operator", "jobset", "kueue"),
 }
-"""The planes that are shared, as their fixtures are called, and the operators of each beside the MPI operator's."""
+"""The planes that are shared, as their fixtures are called, and the operators of each next to the MPI operator's."""
 
 _OWNER = "ARENA_TOPO_TEST_OWNER"
 _LOOK_SECONDS = 0.5
@@ -43,7 +43,7 @@ def own() -> None:
 
 @contextlib.contextmanager
 def shared(name: str) -> Iterator[ControlPlane]:
-    """Connect to the plane *name*, and start it where nobody has; it goes on when this is left.
+    """Connect to the plane *name*, and start it where nobody has; it continues when this is left.
 
     Raises ControlPlaneError, with the end of a component's log, where it does not start.
     """
@@ -94,7 +94,7 @@ def _start(folder: Path) -> None:
             command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
             start_new_session=True,  # Ctrl-C in the terminal reaches the tests only
         )  # fmt: skip
-    # Whoever leads the run ends it, long after this worker has gone: nobody waits for it here.
+    # Anyone who leads the run ends it, long after this worker has gone: nobody waits for it here.
     holder.returncode = 0
     assert holder.stdout is not None
     with holder.stdout:
@@ -112,7 +112,7 @@ def _hold(name: str, folder: Path, owner: int) -> None:
         with ControlPlane(Options(operators=OPERATORS[name])) as plane:
             (folder / "site.new").write_bytes(pickle.dumps(plane.site))
             (folder / "site.new").rename(folder / "site")
-            os.close(1)  # whoever waits reads on
+            os.close(1)  # anyone who waits reads on
             while not ended.wait(_LOOK_SECONDS) and _lives(owner):
                 pass
     except ControlPlaneError as error:

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.availability import REQUIRE
+from tests.harness.run import ONLY_NAMED_PLUGINS
 from tests.paths import ROOT
 
 _ROOT = ROOT
-_PLUGINS = ("-p", "tests.controlplane.plugin", "-p", "no:cacheprovider")
+_PLUGINS = ("-p", "xdist", "-p", "tests.controlplane.plugin", "-p", "no:cacheprovider")
 _SUITE = """
 import pytest
 
@@ -26,7 +27,7 @@ from tests.controlplane import availability
 from tests.controlplane.errors import ToolchainMissing
 
 def no_go(**options):
-    raise ToolchainMissing("no go on PATH")
+    raise ToolchainMissing("no continue PATH")
 
 availability.ensure_built = no_go
 """
@@ -50,7 +51,7 @@ def _run(folder: Path, *arguments: str, required: bool) -> subprocess.CompletedP
     return subprocess.run(
         [sys.executable, "-m", "pytest", *_PLUGINS, f"--rootdir={folder}", *arguments, str(folder)],
         cwd=_ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), REQUIRE: str(int(required))},
+        env={**ONLY_NAMED_PLUGINS, "PATH": "/usr/bin:/bin", "HOME": str(folder), REQUIRE: str(int(required))},
         capture_output=True,
         text=True,
         check=False,
@@ -77,7 +78,7 @@ def test_a_control_plane_that_cannot_be_had_is_reported(
     (tmp_path / "test_suite.py").write_text(_USES_IT)
     run = _run(tmp_path, workers, required=required)
     assert code == run.returncode, run.stdout
-    assert "no go on PATH" in run.stdout
+    assert "no continue PATH" in run.stdout
 
 
 @pytest.mark.parametrize("workers", ["-n0", "-n2"])

@@ -1,7 +1,7 @@
 """Running arena-topo as a user does, with a kubeconfig: in the test's own process, or as one of its own.
 
 A call runs in the test's process: it is about the outcome, and a process spends most of its time on its imports. What is
-about signals, terminals, pipes and what goes on meanwhile runs as a process: ``process``, ``shell`` and ``running``.
+about signals, terminals, pipes and what continues meanwhile runs as a process: ``process``, ``shell`` and ``running``.
 """
 
 import gc
@@ -76,7 +76,7 @@ class Arena:
 
     @contextmanager
     def running(self, *args: str) -> Iterator["Running"]:
-        """Run a command beside the test."""
+        """Run a command next to the test."""
         with subprocess.Popen(
             [self.program, *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:

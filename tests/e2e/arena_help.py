@@ -9,7 +9,7 @@ from tests.paths import ROOT
 
 SURFACE = ROOT / "tests" / "data" / "arena-0.15.5.txt"
 TRAINING = (
-    "submit mpijob", "list", "get", "logs", "attach", "delete", "prune", "logviewer", "top job", "top node",
+    "submit mpijob", "list", "get", "logs", "attach", "delete", "prune", "top job", "top node",
     "whoami", "version", "completion",
 )  # fmt: skip
 """The commands for MPI jobs, whose flags count; of all others the name does."""

@@ -1,5 +1,6 @@
 """pytest hooks of a whole run: it can be interrupted wherever it was started, and leaves no process behind."""
 
+import gc
 import os
 import signal
 import subprocess
@@ -7,13 +8,16 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness import guardian
+
+ONLY_NAMED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+"""Part of the environment of a pytest that a test starts: half of its time would go into plugins that it does not use."""
 
 _LEAVING_SECONDS = 5.0
 _PREFIX = "arena-topo-run-"
@@ -40,7 +44,18 @@ def _keep_all_files_in(folder: Path, config: pytest.Config) -> None:
         config.option.basetemp = str(folder / "cases")
     (folder / "tmp").mkdir()
     os.environ["TMPDIR"] = str(folder / "tmp")
-    tempfile.tempdir = None  # asked anew
+    tempfile.tempdir = None  # asked again
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage among what is collected, which lives as long as the run: to do so takes as long as collecting."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)

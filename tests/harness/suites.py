@@ -21,7 +21,7 @@ class Suite:
 
     @property
     def is_required(self) -> bool:
-        """Whether a run without the suite shall fail."""
+        """Whether a run without the suite must fail."""
         return os.environ.get(self.require, "") not in {"", "0"}
 
 

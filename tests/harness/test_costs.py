@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.run import ONLY_NAMED_PLUGINS
 from tests.paths import ROOT
 
 _SUITE = """
@@ -27,11 +28,20 @@ def test_each_case_and_each_folder_is_counted(tmp_path: Path, workers: str) -> N
     folder.mkdir(parents=True)
     (folder / "test_it.py").write_text(_SUITE)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
-    plugins = ("-p", "tests.harness.run", "-p", "tests.harness.costs", "-p", "no:cacheprovider")
+    plugins = (
+        "-p",
+        "xdist",
+        "-p",
+        "tests.harness.run",
+        "-p",
+        "tests.harness.costs",
+        "-p",
+        "no:cacheprovider",
+    )
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *plugins, workers, "--costs=costs.json", f"--rootdir={tmp_path}", "tests"],
         cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
+        env={**ONLY_NAMED_PLUGINS, "PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=False,

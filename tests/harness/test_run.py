@@ -10,6 +10,7 @@ import pytest
 
 from tests.controlplane.polling import eventually
 from tests.harness import guardian
+from tests.harness.run import ONLY_NAMED_PLUGINS
 from tests.paths import ROOT
 
 _LEAVES_A_PROCESS = """
@@ -48,14 +49,12 @@ def _pytest(folder: Path, test: str, *wrapper: str) -> "subprocess.Popen[str]":
         "tests.harness.run",
         "-p",
         "no:cacheprovider",
-        "-p",
-        "no:randomly",
         f"--rootdir={folder}",
     )
     return subprocess.Popen(
         [*wrapper, sys.executable, "-m", "pytest", *options, str(folder)],
         cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)},
+        env={**ONLY_NAMED_PLUGINS, "PATH": "/usr/bin:/bin", "HOME": str(folder), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         text=True,
     )

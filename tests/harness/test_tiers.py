@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.run import ONLY_NAMED_PLUGINS
 from tests.harness.tiers import every_pair
 from tests.paths import ROOT
 
@@ -28,11 +29,21 @@ def test_elsewhere():
 def _run(folder: Path, *arguments: str) -> str:
     (folder / "test_suite.py").write_text(_SUITE)
     (folder / "pytest.ini").write_text("[pytest]\nmarkers = full\n")
-    command = [sys.executable, "-m", "pytest", "-p", "tests.harness.tiers", "-p", "no:cacheprovider"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "xdist",
+        "-p",
+        "tests.harness.tiers",
+        "-p",
+        "no:cacheprovider",
+    ]
     run = subprocess.run(
         [*command, f"--rootdir={folder}", *arguments, str(folder)],
         cwd=ROOT,
-        env={"PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        env={**ONLY_NAMED_PLUGINS, "PATH": "/usr/bin:/bin", "HOME": str(folder)},
         capture_output=True,
         text=True,
         check=False,

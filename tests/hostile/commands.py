@@ -51,7 +51,6 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cluster setup": ("cluster", "setup", "--apply", "--users=group:ml", "--agent-image=i", "--kueue"),
     "cluster remove": ("cluster", "remove", "--apply"),
     "sandbox import": ("sandbox", "import", "--output=FILE"),
-    "logviewer": ("logviewer", "there"),
     "whoami": ("whoami",),
     "version": ("version",),
 }  # fmt: skip
@@ -68,7 +67,7 @@ LASTING: Mapping[str, tuple[str, ...]] = {
     "controller run": ("controller", "run"),
     "submit mpi --follow": ("submit", "mpi", "--name=NEW", "--image=i", "--follow", "c"),
 }
-"""Commands that go on until somebody ends them; they have threads, which end with their process."""
+"""Commands that continue until somebody ends them; they have threads, which end with their process."""
 
 ASKS_NOTHING = {"config view", "top watch"}
 """They take the flags of a connection and send nothing; `top watch` where there is no terminal, else what `list -w` and `topology` do."""

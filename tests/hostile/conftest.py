@@ -47,7 +47,7 @@ Perform = Callable[..., Done]
 
 ON_CTRL_C = 130
 LOOK = 0.5
-"""Seconds for which a command that lasts goes on after it met a hostile answer; how many requests it sends in them depends
+"""Seconds for which a command that lasts continues after it met a hostile answer; how many requests it sends in them depends
 on the machine, and nothing else does."""
 LONGEST = 20.0
 """Seconds after which a command hangs that neither asks nor ends."""

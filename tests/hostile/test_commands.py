@@ -1,13 +1,14 @@
 """Each command against each hostile answer, to its first request and to those after it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from operator import le
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet  # pytest has no public name for it
 
 from tests.hostile.answers import ANSWERS, SLOW
 from tests.hostile.commands import ASKS_NOTHING, COMMANDS, LASTING, asking
@@ -23,7 +24,9 @@ pytestmark = [
 _SHORT = "--request-timeout=200ms"
 _ALL_PAIRS = os.environ.get("HOSTILE_PAIRS") == "all"
 """Whether all pairs of an answer and a command are run, and not a part of them that is always the same."""
-_FIRST: Mapping[str, tuple[int, ...]] = dict.fromkeys(LASTING, (1, 3))
+_FIRST = (1, 3)
+"""Which request of a command that lasts meets a hostile answer, and all after it."""
+_WHY = "a hostile answer to one more command, or to another of its requests"
 _PAUSE = 0.1
 _MOST_AT_ONCE = 20
 """Requests after a hostile answer without a pause of so many seconds: more than that hammer a server that is in trouble."""
@@ -35,23 +38,54 @@ def test_every_command_that_asks_a_server_is_here() -> None:
     assert COMMANDS.keys() | {"wait", "controller run"} | ASKS_NOTHING == set(asking())
 
 
-def pairs(commands: Mapping[str, object]) -> list[tuple[str, str]]:
-    """Return which answers meet which of *commands*: every answer one or two of them, and every command some of those."""
-    share = 1 if _ALL_PAIRS else len(commands) // min(2, len(commands) // 7)
-    return [
-        (name, command)
+def met() -> list[ParameterSet]:
+    """Return which answers meet which commands: in the first tier every answer one of them, in the second another."""
+    again = 1 if _ALL_PAIRS else len(COMMANDS) // 2
+    turns = {
+        (name, command): row + column
         for row, name in enumerate(ANSWERS)
-        for column, command in enumerate(commands)
-        if (row + column) % share == 0
+        for column, command in enumerate(COMMANDS)
+    }
+    return [
+        _in_tier(turn % len(COMMANDS) == 0, name, command)
+        for (name, command), turn in turns.items()
+        if turn % len(COMMANDS) == 0 or turn % again == 0
     ]
 
 
-@pytest.mark.parametrize("commands", [COMMANDS, LASTING], ids=["commands", "lasting"])
-def test_every_answer_and_every_command_is_in_the_first_tier(commands: Mapping[str, object]) -> None:
-    """However small a share of all pairs that is."""
-    names, words = zip(*pairs(commands), strict=True)
+def met_while_lasting() -> list[ParameterSet]:
+    """Return which answers meet which command that lasts, from which request on: every answer one, each by turns."""
+    count = len(LASTING)
+    return [
+        _in_tier((row + column) % count == 0 and turn == row // count % len(_FIRST), name, command, first)
+        for row, name in enumerate(ANSWERS)
+        for column, command in enumerate(LASTING)
+        for turn, first in enumerate(_FIRST)
+        if _ALL_PAIRS or (row + column) % count == 0
+    ]
 
-    assert (set(ANSWERS), set(commands)) == (set(names), set(words))
+
+def _in_tier(is_first: bool, *values: object) -> ParameterSet:
+    return pytest.param(*values, marks=() if is_first or _ALL_PAIRS else pytest.mark.full(_WHY))
+
+
+@pytest.mark.parametrize(
+    ("commands", "cases"), [(COMMANDS, met()), (LASTING, met_while_lasting())], ids=["commands", "lasting"]
+)
+def test_every_answer_and_every_command_is_in_the_first_tier(
+    commands: Mapping[str, object], cases: Sequence[ParameterSet]
+) -> None:
+    """However small a share of all pairs that is."""
+    first = [case.values for case in cases if not case.marks]
+
+    assert (set(ANSWERS), set(commands)) == ({case[0] for case in first}, {case[1] for case in first})
+
+
+def test_every_command_that_lasts_meets_an_answer_to_each_of_its_requests() -> None:
+    """In the first tier too: to its first, and to a later one."""
+    first = {case.values[1:] for case in met_while_lasting() if not case.marks}
+
+    assert {(command, request) for command in LASTING for request in _FIRST} == first
 
 
 def faults(done: Done, *allowed: int) -> list[str]:
@@ -83,7 +117,7 @@ def words_create(command: str) -> bool:
     return command.split(maxsplit=1)[0] in ("submit", "cluster", "resume", "delete")
 
 
-@pytest.mark.parametrize(("name", "command"), pairs(COMMANDS))
+@pytest.mark.parametrize(("name", "command"), met())
 def test_a_hostile_answer_is_one_error(
     cluster: Front, perform: Perform, tmp_path: Path, command: str, name: str
 ) -> None:
@@ -114,27 +148,24 @@ def test_a_hostile_answer_is_one_error(
     assert {} == found
 
 
-@pytest.mark.parametrize(("name", "command"), pairs(LASTING))
+@pytest.mark.parametrize(("name", "command", "first"), met_while_lasting())
 def test_a_command_that_lasts_ends_by_one_error_or_ctrl_c(
-    cluster: Front, perform_lasting: Perform, tmp_path: Path, command: str, name: str
+    cluster: Front, perform_lasting: Perform, tmp_path: Path, command: str, name: str, first: int
 ) -> None:
     """Whether it gives up or tries again: Ctrl-C ends it, and it does not ask without a pause."""
-    found = {}
-    for first in _FIRST[command]:
-        words = typed(command, cluster, tmp_path)
-        cluster.tell(partial(le, first), answer=ANSWERS[name])
-        done = perform_lasting(words, _SHORT, reached=first)
-        asked = cluster.most_at_once(first, _PAUSE)
-        told = [*faults(done, ON_CTRL_C), *leftovers(cluster, words.job)]
-        if asked > _MOST_AT_ONCE:
-            told.append(f"{asked} requests at once")
-        if told:
-            found[f"request {first}, {cluster.paths[first - 1 : first]}"] = (told, done.err[-600:])
-    assert {} == found
+    words = typed(command, cluster, tmp_path)
+    cluster.tell(partial(le, first), answer=ANSWERS[name])
+    done = perform_lasting(words, _SHORT, reached=first)
+    asked = cluster.most_at_once(first, _PAUSE)
+    told = [*faults(done, ON_CTRL_C), *leftovers(cluster, words.job)]
+    if asked > _MOST_AT_ONCE:
+        told.append(f"{asked} requests at once")
+
+    assert [] == told, (cluster.paths[first - 1 : first], done.err[-600:])
 
 
 def leftovers(cluster: Front, job: str) -> list[str]:
-    """Return what would stay for ever after *job*, where there is no such job; then take away what the test has created.
+    """Return what would stay forever after *job*, where there is no such job; then take away what the test has created.
 
     What the job owned is collected by the cluster, sooner or later.
     """

@@ -86,7 +86,7 @@ def passes() -> None:
 
 
 def state(root: Path) -> tuple[str, str, str]:
-    """Return what a release changes: the commit, the changes beside it, and the tags."""
+    """Return what a release changes: the commit, the changes next to it, and the tags."""
     return git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain"), git(root, "tag")
 
 

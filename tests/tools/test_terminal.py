@@ -25,7 +25,7 @@ def test_a_command_that_fails_is_not_shown() -> None:
 
 
 def test_a_picture_has_the_text_and_loads_no_fonts() -> None:
-    """Long lines go on below; nothing comes from elsewhere."""
+    """Long lines continue below; nothing comes from elsewhere."""
     svg = drawing("title", "\x1b[32mgreen\x1b[0m & " + "x" * 40, 30)
 
     assert "green" in lasting(svg)

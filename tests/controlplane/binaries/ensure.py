@@ -91,7 +91,7 @@ def ensure_tool(tool: Tool, go: Go, progress: IO[str]) -> Path:
 
 
 def _build_tool(tool: Tool, go: Go, home: Path, progress: IO[str]) -> None:
-    """Build into a folder beside ``home`` and rename it: a half-built tool is never seen."""
+    """Build into a folder next to ``home`` and rename it: a half-built tool is never seen."""
     scratch = home.with_name(f"{home.name}.building")
     shutil.rmtree(scratch, ignore_errors=True)
     (scratch / "bin").mkdir(parents=True)

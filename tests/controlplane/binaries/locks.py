@@ -11,7 +11,7 @@ from pathlib import Path
 def locked(target: Path, *, quiet: bool = False) -> Iterator[None]:
     """Hold ``target``'s lock file; the kernel releases it when the holder dies, however it dies.
 
-    Unless *quiet*, whoever has to wait says so: a build takes minutes.
+    Unless *quiet*, anyone who has to wait says so: a build takes minutes.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.with_name(f"{target.name}.lock").open("w") as lock:

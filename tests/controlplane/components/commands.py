@@ -12,6 +12,14 @@ _UNTHROTTLED = ("--kube-api-qps=500", "--kube-api-burst=1000")
 """Components wait for the API server, not for the limits by which they would spare that of a shared cluster."""
 
 
+_ASKED_OF_CONTROLLERS = (
+    # Nothing here reads Endpoints, of which each pod of a job is a write; EndpointSlices are read where ranks run.
+    "--controllers=*,-endpoints-controller,-endpointslice-mirroring-controller,-ttl-controller",
+    "--endpointslice-updates-batch-period=500ms",
+)
+"""The controllers of a cluster but for those whose work no test looks at, and the pods of a job that come together as one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where one control plane lives: its folder, its certificates and its ports on loopback."""
@@ -88,6 +96,7 @@ def controller_manager(built: Built, site: Site, options: Options) -> list[str]:
         "--secure-port=0",
         "--bind-address=127.0.0.1",
         "--node-monitor-grace-period=1h",
+        *_ASKED_OF_CONTROLLERS,
         *_UNTHROTTLED,
         *_gates(options.controller_gates),
     ]

@@ -52,7 +52,7 @@ class Processes:
         return own | self._pids
 
     def keep(self) -> None:
-        """Leave the folder and its logs behind for whoever looks into a failure."""
+        """Leave the folder and its logs behind for anyone who looks into a failure."""
         self._ask({"keep": True})
 
     def start(self, name: str, argv: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""A small process that owns the components and ends them when whoever started it is gone.
+"""A small process that owns the components and ends them when anyone who started it is gone.
 
 Run as a script with a pipe for stdin. Each line is a request in JSON, answered by a line on stdout:
 ``{"start": [argv], "log": path}`` -> ``{"pid": n}`` and ``{"stop": pid}`` -> ``{"code": n}``,

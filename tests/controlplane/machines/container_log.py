@@ -83,7 +83,7 @@ class ContainerLog:
         self._cut("drop")
 
     def rotate(self) -> None:
-        """Begin a new file: later readers no longer get the old lines, open streams go on."""
+        """Begin a new file: later readers no longer get the old lines, open streams continue."""
         with self._changed:
             self._file_begins = len(self._entries)
 

@@ -1,6 +1,6 @@
 """Fake GPU servers, which KWOK keeps Ready."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -27,7 +27,7 @@ H100 = GpuModel("NVIDIA-H100-80GB-HBM3", 81559, "hopper", "9.0")
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """One server as the cluster shall see it."""
+    """One server as the cluster sees it."""
 
     name: str
     gpus: int = 8
@@ -116,6 +116,55 @@ def delete_nodes(kube: Kube, names: Sequence[str]) -> None:
         kube.delete("v1", "Node", name)
     for name in names:
         kube.wait_gone("v1", "Node", name)
+
+
+class KeptNodes:
+    """Fake nodes that stay on a plane from one test to the next, for as long as each wants the same.
+
+    To make two nodes and to delete them takes the control plane as much CPU as a small job. A test that changed one of
+    them leaves it to be recreated, and whatever pods are still on them go before the next test has them.
+    """
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._specs: Sequence[NodeSpec] = ()
+        self._made: Mapping[str, Object] = {}
+
+    def use(self, specs: Sequence[NodeSpec]) -> list[str]:
+        """Return the names of nodes that are as *specs* say; those of other specs are deleted."""
+        if self._specs != specs or self._made != self._facts(self._made):
+            self.drop()
+            names = create_nodes(self._kube, specs)
+            self._specs, self._made = specs, self._facts(names)
+        for name in self._made:
+            remove_pods(self._kube, fieldSelector=f"spec.nodeName={name}")
+        return [*self._made]
+
+    def drop(self) -> None:
+        """Delete the nodes, for a test that wants none or makes its own."""
+        delete_nodes(self._kube, [*self._made])
+        self._specs, self._made = (), {}
+
+    def _facts(self, names: Iterable[str]) -> Mapping[str, Object]:
+        found = {node["metadata"]["name"]: node for node in self._kube.list("v1", "Node")}
+        return {name: _facts(found[name]) for name in names if name in found}
+
+
+def _facts(node: Object) -> Object:
+    """Return what a test may have changed of a node."""
+    meta, status = node["metadata"], node["status"]
+    return {
+        "uid": meta["uid"],
+        # The node controller writes these two a moment after the node is Ready.
+        "labels": {
+            key: value for key, value in meta["labels"].items() if not key.startswith("beta.kubernetes.io/")
+        },
+        "annotations": meta.get("annotations"),
+        "spec": node["spec"],
+        "amounts": (status.get("capacity"), status.get("allocatable")),
+        "features": status.get("declaredFeatures"),
+        "schedulable": schedulable(node),
+    }
 
 
 def remove_pods(kube: Kube, namespace: str | None = None, **selectors: str) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from http.server import BaseHTTPRequestHandler
 
-from arena_topo.kube.remote import SharedTlsSocket
+from arena_topo.kube.client import SharedTlsSocket
 
 FEATURE = "ExtendWebSocketsToKubelet"
 PROTOCOL = "v5.channel.k8s.io"
@@ -99,6 +99,6 @@ class RemoteStreams:
     def _receive(self, size: int) -> bytes:
         data = self._socket.recv(size)
         if not data:
-            # The parser would ask again for ever.
+            # The parser would ask again forever.
             raise ConnectionResetError("the client has gone")
         return data

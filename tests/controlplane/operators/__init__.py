@@ -1,1 +1,1 @@
-"""Operators that only some planes run: of the kinds of jobs beside MPIJob, and of queues."""
+"""Operators that only some planes run: of the kinds of jobs next to MPIJob, and of queues."""

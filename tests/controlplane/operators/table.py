@@ -16,13 +16,13 @@ CERTIFICATES = "k8s-webhook-server/serving-certs"
 class Seat:
     """What one operator may use: the plane's folder, and ports on loopback of its own.
 
-    ``beside`` are all operators of the plane, itself included.
+    ``operators``: the names of all operators of the plane, itself included.
     """
 
     folder: Path
     webhook_port: int
     health_port: int
-    beside: tuple[str, ...]
+    operators: tuple[str, ...]
 
     @property
     def health(self) -> str:
@@ -92,7 +92,7 @@ _FRAMEWORKS = {
 
 
 def _kueue(built: Built, seat: Seat) -> list[str]:
-    others = [framework for name in seat.beside for framework in _FRAMEWORKS.get(name, ())]
+    others = [framework for name in seat.operators for framework in _FRAMEWORKS.get(name, ())]
     config = _ALONE | {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",

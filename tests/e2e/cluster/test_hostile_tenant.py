@@ -173,7 +173,7 @@ def workers(kube: Kube, namespace: str) -> list[Object] | None:
 
 @pytest.mark.usefixtures("nodes")
 def test_a_claim_with_deep_parameters_hides_no_other(arena: Arena, kube: Kube, tenant: str) -> None:
-    """Its creator may put any JSON there, and whoever plans lists the claims of all namespaces."""
+    """Its creator may put any JSON there, and anyone who plans lists the claims of all namespaces."""
     with deep_stack():
         kube.create(claim("resource.k8s.io/v1"), tenant)
     outcome = arena("plan", "mpi", "--workers=2", "--gpus=8")

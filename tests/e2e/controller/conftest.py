@@ -1,10 +1,10 @@
 """A cluster with a controller, and jobs that wait for it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.machines.nodes import NodeSpec
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.controller.replicas import MPIJOB
@@ -17,14 +17,12 @@ def plane(kinds_plane: ControlPlane) -> ControlPlane:
 
 
 @pytest.fixture
-def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
+def servers(
+    plane: ControlPlane, namespace: str, keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]
+) -> Iterator[list[str]]:
     """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""
     rack = "topology.kubernetes.io/rack"
-    names = create_nodes(
-        plane.kube, [NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
-    )
-    yield names
+    yield keep_nodes([NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)])
     for job in plane.kube.list(*MPIJOB, namespace):
         plane.kube.delete(*MPIJOB, job["metadata"]["name"], namespace)
     eventually(lambda: not plane.kube.list(*MPIJOB, namespace), "the jobs to go")
-    delete_nodes(plane.kube, names)

@@ -20,7 +20,7 @@ WAYS = {"killed": signal.SIGKILL, "ended": signal.SIGTERM, "stopped": signal.SIG
 
 @contextmanager
 def replica(arena: Arena, *flags: str, leads: bool = True) -> Iterator[Running]:
-    """Run a replica beside the test; it has the Lease when this enters, unless another one *leads*."""
+    """Run a replica next to the test; it has the Lease when this enters, unless another one *leads*."""
     with arena.running("controller", "run", *flags) as running:
         running.until_said("leading" if leads else "waiting", "the replica to start")
         yield running
@@ -84,7 +84,7 @@ def placed(kube: Kube, namespace: str, name: str) -> dict[int, str]:
 
 
 def end(kube: Kube, namespace: str, name: str) -> None:
-    """Delete a job, whoever waits for its GPUs."""
+    """Delete a job, anyone who waits for its GPUs."""
     kube.delete(*MPIJOB, name, namespace, propagationPolicy="Foreground")
 
 

@@ -10,7 +10,7 @@ from tests.e2e.controller.replicas import end, placed, places, plan, replica, su
 
 @pytest.mark.usefixtures("lease", "servers", "policy")
 def test_a_job_grows_once_nobody_waits(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Its new workers are pinned beside the others; one whose user gives it a size stays so."""
+    """Its new workers are pinned next to the others; one whose user gives it a size stays so."""
     assert 0 == submit(arena, "first", 3, 8).code
     outcome = submit(arena, "bert", 1, 8, "--min-workers=1", "--max-workers=3", "--grow")
     assert 0 == outcome.code, outcome.err

@@ -103,14 +103,14 @@ def test_another_replica_goes_on(
 
 
 def stopped(leader: Running, other: Running) -> None:
-    """Stop the leader until the other one leads, and let it go on."""
+    """Stop the leader until the other one leads, and let it continue."""
     leader.process.send_signal(signal.SIGSTOP)
     other.until_said("leading", "the other one to lead")
     leader.process.send_signal(signal.SIGCONT)
 
 
 def test_a_leader_that_was_stopped_writes_nothing_more(arena: Arena, kube: Kube, namespace: str) -> None:
-    """It ends with an error once it goes on: its Lease has ended by the clock that nobody sets."""
+    """It ends with an error once it continues: its Lease has ended by the clock that nobody sets."""
     assert 0 == submit(arena, "first", 3, 8).code
     assert 0 == submit(arena, "late", 2, 8).code
     with replica(arena) as leader, replica(arena, leads=False) as other:
@@ -124,7 +124,7 @@ def test_a_leader_that_was_stopped_writes_nothing_more(arena: Arena, kube: Kube,
 
 
 def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None:
-    """All that they knew is on the jobs: the next one goes on, and nothing is booked twice."""
+    """All that they knew is on the jobs: the next one continues, and nothing is booked twice."""
     assert 0 == submit(arena, "first", 3, 8).code
     assert 0 == submit(arena, "late", 2, 8).code
     with replica(arena) as leader, replica(arena, leads=False) as other:

@@ -1,4 +1,4 @@
-"""The operators that some planes run beside MPIJob's are the real ones, with their webhooks where they are on."""
+"""The operators that some planes run next to MPIJob's are the real ones, with their webhooks where they are on."""
 
 import uuid
 from collections.abc import Iterator

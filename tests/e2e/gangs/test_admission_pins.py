@@ -221,7 +221,7 @@ def test_what_the_user_selects_is_kept_beside_the_pin(kube: Kube) -> None:
 
 @pytest.mark.parametrize("chosen", ["a", "b", "elsewhere"])
 def test_a_node_that_somebody_else_chose_stays(kube: Kube, chosen: str) -> None:
-    """Whoever made the pod may have set it, or a policy before ours; only the lists go."""
+    """Anyone who made the pod may have set it, or a policy before ours; only the lists go."""
     made = tried(
         kube, "job-worker-1", pin_annotations(nodes=["a", "b"]), nodeSelector={HOSTNAME: chosen, "x": "y"}
     )

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
@@ -11,7 +11,7 @@ import pytest
 from arena_topo.model.text.durations import parse_instant
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
-from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.machines.nodes import NodeSpec
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
@@ -20,16 +20,15 @@ MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
 
 @pytest.fixture
-def four_nodes(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
+def four_nodes(
+    plane: ControlPlane, namespace: str, keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]
+) -> Iterator[list[str]]:
     """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""
     rack = "topology.kubernetes.io/rack"
-    specs = [NodeSpec(f"place-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
-    names = create_nodes(plane.kube, specs)
-    yield names
+    yield keep_nodes([NodeSpec(f"place-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)])
     for job in plane.kube.list(*MPIJOB, namespace):
         plane.kube.delete(*MPIJOB, job["metadata"]["name"], namespace)
     eventually(lambda: not plane.kube.list(*MPIJOB, namespace), "the jobs to go")
-    delete_nodes(plane.kube, names)
 
 
 def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 250) -> Outcome:

@@ -53,7 +53,7 @@ def _nodes(workload: Object) -> list[str]:
     if any(each["type"] == "Finished" for each in status.get("conditions") or ()):
         return []
     for entry in status.get("admissionChecks") or ():
-        # Beside any other state the places are those of an earlier answer.
+        # Next to any other state the places are those of an earlier answer.
         if entry["name"] == CHECK and entry["state"] == "Ready":
             (update,) = entry["podSetUpdates"]
             return decoded(update["annotations"][PIN_NODES], MOST_WORKERS)

@@ -1,12 +1,12 @@
 """A plane with Kueue, its queues with our admission check, and the controller that answers it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pytest
 
 from tests.controlplane.kube import Kube
-from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods
+from tests.controlplane.machines.nodes import NodeSpec, remove_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.controller.replicas import MPIJOB
@@ -39,19 +39,18 @@ def _has_none(kube: Kube, kind: tuple[str, str], namespace: str) -> bool:
 
 
 @pytest.fixture
-def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
+def servers(
+    plane: ControlPlane, namespace: str, keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]
+) -> Iterator[list[str]]:
     """Names of four servers of eight GPUs, two in a rack."""
     rack = "topology.kubernetes.io/rack"
-    specs = [NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
-    names = create_nodes(plane.kube, specs)
-    yield names
+    yield keep_nodes([NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)])
     for kind in KINDS:
         for job in plane.kube.list(*kind, namespace):
             plane.kube.delete(*kind, job["metadata"]["name"], namespace)
     for kind in KINDS:
         eventually(partial(_has_none, plane.kube, kind, namespace), "the jobs to go")
     eventually(lambda: not remove_pods(plane.kube, namespace), "the pods to go")
-    delete_nodes(plane.kube, names)
 
 
 @pytest.fixture

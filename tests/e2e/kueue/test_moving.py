@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("lease")
 def test_the_pins_of_a_preempted_job_go_and_come(
     arena: Arena, kube: Kube, namespace: str, queued: str, urgent: str
 ) -> None:
-    """Kueue evicts it for an urgent one, which gets its nodes; once that has ended, it is planned and pinned anew."""
+    """Kueue evicts it for an urgent one, which gets its nodes; once that has ended, it is planned and pinned again."""
     with replica(arena):
         assert 0 == submit(arena, queued, "low", 4, 8).code
         placed(kube, namespace, "low", 4)
@@ -73,7 +73,7 @@ STEPS: dict[str, Callable[[Kube, str], object]] = {
 def test_a_controller_that_is_killed_loses_nothing(
     arena: Arena, kube: Kube, namespace: str, queued: str, step: str
 ) -> None:
-    """The next one finds all that was answered on the Workloads: whoever waits gets a place, and no place twice."""
+    """The next one finds all that was answered on the Workloads: anyone who waits gets a place, and no place twice."""
     kube.patch("v1", "Node", "server-3", {"spec": {"unschedulable": True}})
     with replica(arena) as leader:
         assert 0 == submit(arena, queued, "first", 2, 8).code

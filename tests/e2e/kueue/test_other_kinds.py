@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("lease")
 class Kind:
     """How a job of a kind is submitted, by what its pods are found, and how their names begin, by role in the order of their ranks.
 
-    ``lost`` is the pod that a test deletes, and ``lasting`` is written into the spec so that the job goes on without it.
+    ``lost`` is the pod that a test deletes, and ``lasting`` is written into the spec so that the job continues without it.
     """
 
     api: tuple[str, str]

@@ -147,7 +147,7 @@ def reach(course: Course, step: Step, leader: Running) -> None:
 
 
 def placed_with_another(course: Course, step: Step) -> None:
-    """Have the job run, and another one beside it."""
+    """Have the job run, and another one next to it."""
     step.go_on(course)
     course.placed("late", 2)
     course.submit("next", 1)

@@ -88,7 +88,7 @@ def test_a_job_without_quota_tells_what_kueue_says(
 def test_who_may_not_list_workloads_is_told_what_is_not_known(
     plane: ControlPlane, arena: Arena, kube: Kube, namespace: str, small: str
 ) -> None:
-    """The job is shown all the same, and so is the role that has the right."""
+    """The job is shown anyway, and so is the role that has the right."""
     theirs = user(plane, namespace, [rule for rule in USER_RULES if "workloads" not in rule["resources"]])
     assert 0 == submit(arena, small, "job", 2, 8).code
     eventually(lambda: unreserved(kube, namespace, "job"), "Kueue to look at it")
