@@ -30,11 +30,12 @@ hooks: $(STAMP)  ## run the linters before each commit
 	$(BIN)/python -m pip install --quiet --group hooks
 	$(BIN)/pre-commit install
 
-lint: $(STAMP)  ## check style, types and the direction of imports
+lint: $(STAMP)  ## check style, types, the direction of imports and the words
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.words
 
 format: $(STAMP)  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
@@ -72,6 +73,7 @@ coverage: $(STAMP)  ## print the share of lines and branches that the tests with
 docs: $(STAMP)  ## write the generated part of the documentation, and build it as a site into site/
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python docs/explanation/generate.py
+	$(BIN)/python -m tools.house
 	$(BIN)/python -m tools.typed_pages
 	$(BIN)/python -m tools.screens
 	$(BIN)/python docs/gallery/generate.py

@@ -45,14 +45,14 @@ class NetworkCard:
     pci: PciDevice
 
 
-def pci_device(sysfs: str, bus: str) -> PciDevice:
+def _pci_device(sysfs: str, bus: str) -> PciDevice:
     """Return the device with the bus id *bus*."""
     # NVML writes the domain with eight digits, the kernel with four.
     short = bus[4:] if re.match(r"[0-9a-f]{8}:", bus) else bus
     return _read_device(Path(sysfs, "bus/pci/devices", short))
 
 
-def network_cards(sysfs: str) -> list[NetworkCard]:
+def _network_cards(sysfs: str) -> list[NetworkCard]:
     """Return the RDMA network cards, in the order of their names; rates in GB/s of their fastest port."""
     folder = Path(sysfs, "class/infiniband")
     names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
@@ -65,7 +65,7 @@ def network_cards(sysfs: str) -> list[NetworkCard]:
     return cards
 
 
-def near_nics(gpu: PciDevice, cards: Sequence[NetworkCard]) -> list[str]:
+def _near_nics(gpu: PciDevice, cards: Sequence[NetworkCard]) -> list[str]:
     """Return the names of the cards nearest to *gpu*: below the deepest common bridge, else on its NUMA node.
 
     A GPU at ``pci0000:3a/3a:00.0/3b:00.0/3c:00.0`` has two bridges above it in common with a card at
@@ -146,13 +146,13 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         ) from error
     if not gpus:
         raise ArenaTopoError("this machine has no NVIDIA GPU", hint="run the agent on nodes with GPUs only")
-    pci_devices = [pci_device(sysfs, device.bus) for device in devices]
-    cards = network_cards(sysfs)
+    pci_devices = [_pci_device(sysfs, device.bus) for device in devices]
+    cards = _network_cards(sysfs)
     # Readers of the annotation find the same rates, and say what is assumed of them.
     graph, machine, _ = wiring(words, gpus[0].product, "NVML")
     return Hardware(
         gpus=tuple(
-            _with_location(gpu, pci, near_nics(pci, cards))
+            _with_location(gpu, pci, _near_nics(pci, cards))
             for gpu, pci in zip(gpus, pci_devices, strict=True)
         ),
         links=graph,

@@ -12,11 +12,11 @@ from arena_topo.model.objects import Object
 #
 # Sources: k8s.io/api/admissionregistration/v1; KEP-4193, bound service account token improvements.
 
-API_VERSION = "admissionregistration.k8s.io/v1"
+_API_VERSION = "admissionregistration.k8s.io/v1"
 _NODE_CLAIM = "authentication.kubernetes.io/node-name"
 
 
-def policy_spec(namespace: str, account: str) -> Object:
+def _policy_spec(namespace: str, account: str) -> Object:
     """Return the policy for the agents that run as *account* in *namespace*."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], "resources": ["nodes"]}
     user = f"system:serviceaccount:{namespace}:{account}"
@@ -62,8 +62,8 @@ def _same_annotations() -> str:
     )
 
 
-NAME = "arena-topo-agent"
-_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": "arena-topo"}
+_NAME = "arena-topo-agent"
+_LABELS = {"app.kubernetes.io/name": _NAME, "app.kubernetes.io/managed-by": "arena-topo"}
 
 
 _VOLUME, _POD_RESOURCES = "pod-resources", "/var/lib/kubelet/pod-resources"
@@ -87,8 +87,8 @@ def agent_objects(
     does not. With *skip_users* it does not ask the kubelet who uses the GPUs, and needs neither root nor a path of the
     host.
     """
-    account = service_account(named(NAME, _LABELS, namespace))
-    reader = role(named(NAME, _LABELS), [rule("core", "nodes", "get patch")])
+    account = service_account(named(_NAME, _LABELS, namespace))
+    reader = role(named(_NAME, _LABELS), [rule("core", "nodes", "get patch")])
     return [
         account,
         reader,
@@ -97,10 +97,10 @@ def agent_objects(
         {
             "apiVersion": "apps/v1",
             "kind": "DaemonSet",
-            "metadata": named(NAME, _LABELS, namespace),
+            "metadata": named(_NAME, _LABELS, namespace),
             "spec": {
                 # A selector can never be changed, so it has only the label that every version of the agent sets.
-                "selector": {"matchLabels": {"app.kubernetes.io/name": NAME}},
+                "selector": {"matchLabels": {"app.kubernetes.io/name": _NAME}},
                 "template": {
                     "metadata": {"labels": _LABELS},
                     "spec": _pod(image, interval, runtime_class, skip_users=skip_users),
@@ -111,19 +111,19 @@ def agent_objects(
 
 
 def _policy(namespace: str) -> list[Object]:
-    binding = {"policyName": NAME, "validationActions": ["Deny"]}
+    binding = {"policyName": _NAME, "validationActions": ["Deny"]}
     kind = "ValidatingAdmissionPolicy"
     return [
         {
-            "apiVersion": API_VERSION,
+            "apiVersion": _API_VERSION,
             "kind": kind,
-            "metadata": named(NAME, _LABELS),
-            "spec": policy_spec(namespace, NAME),
+            "metadata": named(_NAME, _LABELS),
+            "spec": _policy_spec(namespace, _NAME),
         },
         {
-            "apiVersion": API_VERSION,
+            "apiVersion": _API_VERSION,
             "kind": f"{kind}Binding",
-            "metadata": named(NAME, _LABELS),
+            "metadata": named(_NAME, _LABELS),
             "spec": binding,
         },
     ]
@@ -157,7 +157,7 @@ def _pod(image: str, interval: int, runtime_class: str, *, skip_users: bool) -> 
     if not skip_users:
         container["volumeMounts"] = [{"name": _VOLUME, "mountPath": _POD_RESOURCES, "readOnly": True}]
     return {
-        "serviceAccountName": NAME,
+        "serviceAccountName": _NAME,
         "automountServiceAccountToken": True,
         "securityContext": {**user, "seccompProfile": {"type": "RuntimeDefault"}},
         **({"runtimeClassName": runtime_class} if runtime_class else {}),

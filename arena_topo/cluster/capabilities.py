@@ -219,7 +219,7 @@ def asks_our_planner(session: Session, version: str, namespace: str, queue: str)
         cluster = session.get(
             Resource(KUEUE_GROUP, version, "clusterqueues", namespaced=False).path(name=name)
         )
-        named = names_of_checks(cluster)
+        named = _names_of_checks(cluster)
         if not named:
             return False
         checks = session.get(Resource(KUEUE_GROUP, version, "admissionchecks", namespaced=False).path())
@@ -228,7 +228,7 @@ def asks_our_planner(session: Session, version: str, namespace: str, queue: str)
     except NotFound:
         # Kueue itself says on the job's Workload that there is no such queue.
         return False
-    return any(is_ours(check) and check["metadata"].get("name") in named for check in items_of(checks))
+    return any(_is_ours(check) and check["metadata"].get("name") in named for check in items_of(checks))
 
 
 def waiting_room(session: Session, served: frozenset[str]) -> WaitingRoom | None:
@@ -242,8 +242,8 @@ def waiting_room(session: Session, served: frozenset[str]) -> WaitingRoom | None
         checks = list(
             session.list(Resource(KUEUE_GROUP, version, "admissionchecks", namespaced=False).path())
         )
-        ours = {check["metadata"].get("name") for check in checks if is_ours(check)}
-        asking = [queue for queue in queues if ours.intersection(names_of_checks(queue))]
+        ours = {check["metadata"].get("name") for check in checks if _is_ours(check)}
+        asking = [queue for queue in queues if ours.intersection(_names_of_checks(queue))]
         nodes = chain.from_iterable(map(items_of, session.pages(NODES.path()))) if asking else ()
         gpus = _total(_allocatable(nodes))
     except Forbidden:
@@ -301,7 +301,7 @@ def _total(amounts: Iterable[tuple[str, str]]) -> int:
     return counted.total()
 
 
-def names_of_checks(cluster_queue: Object) -> list[str]:
+def _names_of_checks(cluster_queue: Object) -> list[str]:
     """Return the names of the checks that a ClusterQueue asks."""
     strategy = _spec(cluster_queue).get("admissionChecksStrategy")
     named = strategy.get("admissionChecks") if isinstance(strategy, dict) else None
@@ -309,7 +309,7 @@ def names_of_checks(cluster_queue: Object) -> list[str]:
     return [str(each.get("name")) for each in found if isinstance(each, dict)]
 
 
-def is_ours(check: Object) -> bool:
+def _is_ours(check: Object) -> bool:
     """Whether our controller answers an AdmissionCheck."""
     return bool(_spec(check).get("controllerName") == CHECK_CONTROLLER)
 
@@ -327,7 +327,7 @@ POD_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
-def worker_fields(session: Session, kind: Kind) -> frozenset[str] | None:
+def _worker_fields(session: Session, kind: Kind) -> frozenset[str] | None:
     """Return those of ``POD_FIELDS`` that a worker template of *kind* keeps, None where that cannot be seen."""
     try:
         document = session.get(f"/openapi/v3/apis/{api_version(kind)}")
@@ -372,7 +372,7 @@ def _kept(schema: Object, properties: Container[str]) -> frozenset[str]:
     return frozenset(field for field in POD_FIELDS if schema.get(_PRESERVE) or field in properties)
 
 
-Value = TypeVar("Value")
+_Value = TypeVar("_Value")
 
 _HAMI_REGISTER = "hami.io/node-nvidia-register"
 _SAMPLE = 50
@@ -420,9 +420,9 @@ def detect(
         groups=served,
         versions=versions,
         # Jobs are submitted in the newest version, and its template decides what reaches a worker.
-        worker_fields=worker_fields(session, kind or versions[0]) if kind or versions else frozenset(),
+        worker_fields=_worker_fields(session, kind or versions[0]) if kind or versions else frozenset(),
         programs=programs,
-        ack=_none_if_forbidden(lambda: has_ack(session), default=False),
+        ack=_none_if_forbidden(lambda: _has_ack(session), default=False),
         hami=_none_if_forbidden(lambda: _has_hami(session, programs), default=False),
         dra_drivers=_dra_drivers(session, served),
         pod_groups=pod_groups,
@@ -441,7 +441,7 @@ def uses_device_plugin(session: Session) -> bool | None:
     return _none_if_forbidden(lambda: any(map(_offers_gpus, nodes)), default=False)
 
 
-def has_ack(session: Session) -> bool:
+def _has_ack(session: Session) -> bool:
     """Whether any node is set up for ACK's scheduler. Raises ``Forbidden`` where the caller may not list nodes."""
     selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
     # One node is proof enough, so the server need not send the others.
@@ -473,7 +473,7 @@ def policy_api(session: Session, served: frozenset[str]) -> str:
     return version_of_resource(session, served, admission.GROUP, admission.APIS, "mutatingadmissionpolicies")
 
 
-def _none_if_forbidden(read: Callable[[], Value], *, default: Value) -> Value | None:
+def _none_if_forbidden(read: Callable[[], _Value], *, default: _Value) -> _Value | None:
     """Return what *read* finds, None where the caller may not look, *default* where there is no such resource."""
     try:
         return read()

@@ -51,7 +51,7 @@ class CheckResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class _Check:
     """One row of the table: its title, what it looks at, and what it finds; None where there is nothing to judge."""
 
     title: str
@@ -369,13 +369,13 @@ def _waiting_jobs(subject: Subject) -> CheckResult | None:
     )
 
 
-def _access_checks(facts: ClusterFacts) -> Iterator[Check]:
+def _access_checks(facts: ClusterFacts) -> Iterator[_Check]:
     """Yield a check for each permission that was refused; where none was, one for all of them."""
     refused = [review for review in facts.access if review.allowed is False]
     for review in refused:
-        yield Check("Rights", "SelfSubjectAccessReview", partial(_refused_access, review))
+        yield _Check("Rights", "SelfSubjectAccessReview", partial(_refused_access, review))
     if facts.access and not refused:
-        yield Check("Rights", "SelfSubjectAccessReview", _access)
+        yield _Check("Rights", "SelfSubjectAccessReview", _access)
 
 
 def _refused_access(review: AccessReview, subject: Subject) -> CheckResult:
@@ -407,21 +407,21 @@ def _readiness(*, ready: bool) -> str:
 
 
 _CHECKS = (
-    Check("Kubernetes", "GET /version", _kubernetes),
-    Check("MPIJob", "kubeflow.org in GET /apis", _mpijob),
-    Check("Worker template", "/openapi/v3", _worker_template),
-    Check("MPI operator", _LIST_DEPLOYMENTS, _operator),
-    Check("Gang schedulers", _LIST_DEPLOYMENTS, _gang_schedulers),
-    Check("Gang", "all of the above", _gang),
-    Check("Admission policy", "admissionregistration.k8s.io in GET /apis", _admission_policy),
-    Check("Native gangs", "GET /apis/scheduling.k8s.io", _native_gangs),
-    Check(
+    _Check("Kubernetes", "GET /version", _kubernetes),
+    _Check("MPIJob", "kubeflow.org in GET /apis", _mpijob),
+    _Check("Worker template", "/openapi/v3", _worker_template),
+    _Check("MPI operator", _LIST_DEPLOYMENTS, _operator),
+    _Check("Gang schedulers", _LIST_DEPLOYMENTS, _gang_schedulers),
+    _Check("Gang", "all of the above", _gang),
+    _Check("Admission policy", "admissionregistration.k8s.io in GET /apis", _admission_policy),
+    _Check("Native gangs", "GET /apis/scheduling.k8s.io", _native_gangs),
+    _Check(
         "Waiting jobs",
         "ClusterQueues, AdmissionChecks, the controller's Lease, and the GPUs of the nodes",
         _waiting_jobs,
     ),
-    Check("Pins of workers", "the admission policy, and the schema of MPIJob", _pins_of_workers),
-    Check(
+    _Check("Pins of workers", "the admission policy, and the schema of MPIJob", _pins_of_workers),
+    _Check(
         "Pins of GPUs", "ResourceSlices, Deployments, and the labels and annotations of nodes", _pins_of_gpus
     ),
 )

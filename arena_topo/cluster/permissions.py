@@ -50,7 +50,7 @@ PLANNING_NEEDS = (_SEE_NODES, _SEE_PODS, _SEE_PLANS, _WRITE_PLANS)
 RELEASING_NEEDS = (*PLANNING_NEEDS, _RELEASE)
 """What releasing gated workers needs as well."""
 
-NEEDS = (
+_NEEDS = (
     Need(verb="create", group="kubeflow.org", resource="mpijobs", purpose="submit"),
     Need(verb="get", group="kubeflow.org", resource="mpijobs", purpose="submit, get, logs"),
     Need(verb="delete", group="kubeflow.org", resource="mpijobs", purpose="delete"),
@@ -91,7 +91,7 @@ _POD_GROUPS = {
 """Gang back-ends whose PodGroup is created by the user who submits the job, by the API group of that PodGroup."""
 
 
-def pod_group_need(backend: str) -> Need:
+def _pod_group_need(backend: str) -> Need:
     """Return the need of a gang back-end whose PodGroup the submitter creates."""
     return Need(
         verb="create",
@@ -113,9 +113,9 @@ def review_access(
     # Reviews are answered for resources that nobody serves as well: asked about those, doctor would report problems that
     # cannot arise on this cluster.
     groups = {version.partition("/")[0] for version in served}
-    general = [need for need in NEEDS if need.group != "resource.k8s.io" or need.group in groups]
+    general = [need for need in _NEEDS if need.group != "resource.k8s.io" or need.group in groups]
     of_gangs = [
-        pod_group_need(backend)
+        _pod_group_need(backend)
         for backend, group in _POD_GROUPS.items()
         if (pod_groups if backend == "native" else group in groups)
     ]

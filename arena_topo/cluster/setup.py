@@ -28,8 +28,8 @@ from arena_topo.pin.run_lists import pin_annotations
 
 # The permissions that users of a cluster need.
 
-USER, TOPOLOGY = "arena-topo-user", "arena-topo-topology"
-LABELS = {MANAGED_BY: OWN_NAME}
+_USER, _TOPOLOGY = "arena-topo-user", "arena-topo-topology"
+_LABELS = {MANAGED_BY: OWN_NAME}
 """By them ``cluster remove`` finds what the setup installed."""
 
 USER_RULES = [
@@ -82,9 +82,9 @@ TOPOLOGY_RULES = [
 """In the whole cluster: for plan, topology and doctor."""
 
 
-def roles() -> list[Object]:
+def _roles() -> list[Object]:
     """Return the two ClusterRoles."""
-    return [role(named(USER, LABELS), USER_RULES), role(named(TOPOLOGY, LABELS), TOPOLOGY_RULES)]
+    return [role(named(_USER, _LABELS), USER_RULES), role(named(_TOPOLOGY, _LABELS), TOPOLOGY_RULES)]
 
 
 def bindings(user: str, namespace: str) -> list[Object]:
@@ -95,10 +95,10 @@ def bindings(user: str, namespace: str) -> list[Object]:
     subject = _subject(user)
     # Names of users may have characters that names of objects may not.
     suffix = sha256(user.encode()).hexdigest()[:8]
-    user_role, topology_role = roles()
+    user_role, topology_role = _roles()
     return [
-        binding(named(f"{USER}-{suffix}", LABELS, namespace), subject, user_role),
-        binding(named(f"{TOPOLOGY}-{suffix}", LABELS), subject, topology_role),
+        binding(named(f"{_USER}-{suffix}", _LABELS, namespace), subject, user_role),
+        binding(named(f"{_TOPOLOGY}-{suffix}", _LABELS), subject, topology_role),
     ]
 
 
@@ -174,7 +174,7 @@ def setup_objects(
         )
     if not users:
         notes.append("the roles are not bound to anyone: --users binds them")
-    return [*policy, *roles(), *user_bindings], tuple(notes)
+    return [*policy, *_roles(), *user_bindings], tuple(notes)
 
 
 def apply(session: Session, objects: Iterable[Object]) -> Iterator[Object]:
@@ -216,10 +216,10 @@ def remove(session: Session, objects: Iterable[Object]) -> Iterator[Object]:
 
 # What an admin sets up so that our planner answers Kueue: the admission check, and the kind of its parameters.
 
-CHECK = "arena-topo"
+_CHECK = "arena-topo"
 """The name that setup gives the check; the controller knows its checks by their ``controllerName``."""
 
-PARAMETERS_KIND, PARAMETERS = "PlannerParameters", "plannerparameters"
+_PARAMETERS_KIND, _PARAMETERS = "PlannerParameters", "plannerparameters"
 
 
 def kueue_objects(version: str) -> list[Object]:
@@ -227,7 +227,7 @@ def kueue_objects(version: str) -> list[Object]:
     check = {
         "apiVersion": f"{KUEUE_GROUP}/{version}",
         "kind": "AdmissionCheck",
-        "metadata": {"name": CHECK, "labels": LABELS},
+        "metadata": {"name": _CHECK, "labels": _LABELS},
         "spec": {"controllerName": CHECK_CONTROLLER},
     }
     return [_parameters_definition(), check]
@@ -237,7 +237,7 @@ def queue_line() -> str:
     """Return what an admin writes into a ClusterQueue for it."""
     return (
         "a ClusterQueue asks the planner once it names the check: kubectl patch clusterqueue NAME --type=merge -p "
-        f'\'{{"spec":{{"admissionChecksStrategy":{{"admissionChecks":[{{"name":"{CHECK}"}}]}}}}}}\''
+        f'\'{{"spec":{{"admissionChecksStrategy":{{"admissionChecks":[{{"name":"{_CHECK}"}}]}}}}}}\''
     )
 
 
@@ -261,15 +261,15 @@ def _parameters_definition() -> Object:
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{PARAMETERS}.{OUR_DOMAIN}", "labels": LABELS},
+        "metadata": {"name": f"{_PARAMETERS}.{OUR_DOMAIN}", "labels": _LABELS},
         "spec": {
             "group": OUR_DOMAIN,
             "scope": "Cluster",
             "names": {
-                "kind": PARAMETERS_KIND,
-                "plural": PARAMETERS,
-                "singular": PARAMETERS,
-                "listKind": f"{PARAMETERS_KIND}List",
+                "kind": _PARAMETERS_KIND,
+                "plural": _PARAMETERS,
+                "singular": _PARAMETERS,
+                "listKind": f"{_PARAMETERS_KIND}List",
             },
             "versions": [version],
         },

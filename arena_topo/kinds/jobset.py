@@ -18,7 +18,7 @@ from arena_topo.model.text.json import optional_number
 _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
 NODE = "node"
 """What Trainer calls the role whose pods train, and their container."""
-INITIALIZERS = ("dataset-initializer", "model-initializer")
+_INITIALIZERS = ("dataset-initializer", "model-initializer")
 """Roles of Trainer whose pods fetch what is trained, and end before training begins."""
 _UNPINNED = 1_000_000_000
 """Pods per Job where nobody says it: a pod of any other Job than the first is then beyond the end of every list."""
@@ -92,7 +92,7 @@ class JobSetKind:
     def is_chief(self, pod: Object) -> bool:
         """Whether *pod* is the first of all; where Trainer made the set, the first of those that train."""
         labels = pod["metadata"].get("labels") or {}
-        if labels.get(keys.COMPLETION_INDEX) != "0" or labels.get(keys.JOBSET_ROLE) in INITIALIZERS:
+        if labels.get(keys.COMPLETION_INDEX) != "0" or labels.get(keys.JOBSET_ROLE) in _INITIALIZERS:
             return False
         if labels.get(keys.JOBSET_GLOBAL_INDEX) == "0":
             return True
@@ -104,7 +104,7 @@ class JobSetKind:
     def chief_role(self, job: Object) -> str:
         """Return the first role that has pods and trains."""
         roles = (replicas.role for replicas in self.replicas(job) if replicas.count)
-        return next((role for role in roles if role not in INITIALIZERS), "pod")
+        return next((role for role in roles if role not in _INITIALIZERS), "pod")
 
 
 def _jobs(role: Object) -> int:

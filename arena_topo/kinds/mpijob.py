@@ -245,7 +245,7 @@ def worker_count(job: Object) -> int:
     return int(((spec.get("mpiReplicaSpecs") or {}).get(Role.WORKER.value) or {}).get("replicas") or 0)
 
 
-def worker_template_path(version: ApiVersion) -> str:
+def _worker_template_path(version: ApiVersion) -> str:
     """Return the JSON pointer to the worker template of an MPIJob of *version*."""
     if version is ApiVersion.V1ALPHA1:
         return "/spec/template"

@@ -26,7 +26,7 @@ _REFUSED = ("coscheduling", "volcano", "koordinator", "kai", "yunikorn")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TrainJobKind:
+class _TrainJobKind:
     """The ``Kind`` of trainer.kubeflow.org/v1alpha1."""
 
     group: str = "trainer.kubeflow.org"
@@ -148,4 +148,4 @@ def _annotation(job: Object, key: str) -> str:
     return str((job["metadata"].get("annotations") or {}).get(key) or "")
 
 
-TRAINJOB = TrainJobKind()
+TRAINJOB = _TrainJobKind()

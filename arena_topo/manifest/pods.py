@@ -129,12 +129,12 @@ def _is_local(job: JobSpec, board: TensorBoard) -> bool:
 _VOLUME, _ROOT = "code-sync", "/code"
 
 
-def code_volume() -> Object:
+def _code_volume() -> Object:
     """Return the volume of the code."""
     return {"name": _VOLUME, "emptyDir": {}}
 
 
-def code_mount(working_dir: str) -> Object:
+def _code_mount(working_dir: str) -> Object:
     """Return where the job finds the code: ``code`` in its working directory, ``/code`` without one."""
     return {"name": _VOLUME, "mountPath": f"{working_dir.rstrip('/')}{_ROOT}"}
 
@@ -202,7 +202,7 @@ def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     volumes, mounts = _storage(job, claims=True)
     env = _env(job, hide_gpus=_has_no_gpu(job))
     return PodParts(
-        labels={**_labels(job), **gang_labels(job), **topology_labels(job)},
+        labels={**_labels(job), **_gang_labels(job), **_topology_labels(job)},
         annotations=_annotations(job),
         selector=job.pod.selector,
         tolerations=_tolerations(job.pod.tolerations),
@@ -335,7 +335,7 @@ def job_annotations(job: JobSpec) -> dict[str, str]:
     return {**_annotations(job), keys.ELASTIC: f"{job.elastic.least}:{job.elastic.most}"}
 
 
-def gang_labels(job: JobSpec) -> dict[str, str]:
+def _gang_labels(job: JobSpec) -> dict[str, str]:
     """Return Arena's labels for a gang of all the workers, the launcher not counted."""
     if not job.gang:
         return {}
@@ -345,7 +345,7 @@ def gang_labels(job: JobSpec) -> dict[str, str]:
     }
 
 
-def topology_labels(job: JobSpec) -> dict[str, str]:
+def _topology_labels(job: JobSpec) -> dict[str, str]:
     """Return Arena's labels that ask for a placement by GPU topology."""
     if not job.topology:
         return {}
@@ -445,8 +445,8 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
             for index, file in enumerate(pod.files)
         ]
     if pod.code:
-        volumes.append(code_volume())
-        mounts.append(code_mount(pod.working_dir))
+        volumes.append(_code_volume())
+        mounts.append(_code_mount(pod.working_dir))
     logs, logs_mount = log_volume(job), log_mount(job)
     if logs and logs_mount:
         volumes.append(logs)
@@ -466,7 +466,7 @@ def files_name(job: JobSpec) -> str:
 # not read the operator's variables, and starts every rank in the launcher (mpi-operator#842); and a launcher that shares the
 # network of a worker's node takes that worker's ranks for its own.
 
-SSH_PORT = 22
+_SSH_PORT = 22
 
 # What the operator sets as OMPI_MCA_orte_default_hostfile, OMPI_MCA_plm_rsh_args and OMPI_MCA_orte_keep_fqdn_hostnames,
 # in the names of PRRTE, which starts the ranks of Open MPI 5. Open MPI 4 ignores them.
@@ -521,7 +521,7 @@ def worker_over_ssh(pod: PodParts) -> PodParts:
     do not reach the sessions.
     """
     # With the node's network the port is the node's, and kube-scheduler keeps pods that declare it apart.
-    ports: list[Object] = [{"name": "ssh", "containerPort": SSH_PORT}] if pod.host_network else []
+    ports: list[Object] = [{"name": "ssh", "containerPort": _SSH_PORT}] if pod.host_network else []
     return replace(pod, command=["/bin/sh", "-c", literal(_SERVE.strip())], ports=ports)
 
 

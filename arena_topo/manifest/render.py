@@ -83,7 +83,7 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
             "the GPUs of this cluster are claimed from a DRA driver, and a TrainJob cannot claim any",
             hint="use arena-topo submit jobset",
         )
-    network = uses_host_network(job, context)
+    network = _uses_host_network(job, context)
     worker = pods.worker(job, gpu_resource=context.gpu_resource, host_network=network)
     launcher = pods.launcher(job, host_network=network)
     common = {
@@ -119,7 +119,7 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
     return {**common, "worker": worker, "launcher": launcher}
 
 
-def uses_host_network(job: JobSpec, context: RenderContext) -> bool:
+def _uses_host_network(job: JobSpec, context: RenderContext) -> bool:
     """Whether the pods share the node's network: because the user wants it, or as Arena does on the vendor's cluster."""
     arenas_way = job.topology and context.gpu_resource == keys.ACK_GPU
     # Under v2beta1 every worker runs an ssh server on port 22, and two of them on one node would collide.
@@ -262,7 +262,7 @@ def _meeting_point(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
 
 
 def _notes(job: JobSpec, context: RenderContext) -> tuple[str, ...]:
-    if not (uses_host_network(job, context) and context.kind is ApiVersion.V2BETA1 and job.workers > 1):
+    if not (_uses_host_network(job, context) and context.kind is ApiVersion.V2BETA1 and job.workers > 1):
         return ()
     note = (
         "with --hostNetwork every worker's ssh server takes port 22 of its node: each worker needs a node of its own, "

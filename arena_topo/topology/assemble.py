@@ -51,7 +51,7 @@ class NodeHardware:
     zones: NumaZones | None = None
 
 
-def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[str]) -> NodeHardware:
+def _merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[str]) -> NodeHardware:
     """Return the hardware of *node*, which has *capacity* GPUs by its own account.
 
     A reading of another number of GPUs is about another state of the node and is left out; contradictions become
@@ -382,7 +382,7 @@ _name_of = attrgetter("name")
 
 def is_alike(before: NodeFacts, after: NodeFacts) -> bool:
     """Whether a node that became *after* has the same hardware and place in the fabric, so that no other is concerned."""
-    resource = gpu_resource(before.capacity)
+    resource = _gpu_resource(before.capacity)
     # A fabric is read from the nodes that have GPUs.
     return (before.name, before.hostname, before.labels, before.annotations, before.capacity) == (
         after.name,
@@ -466,7 +466,7 @@ def _readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]
 def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]) -> Iterator[Reading]:
     # ACK's ConfigMaps and Koordinator's Devices need not name the product, but the node's labels may.
     products = {node.name: gfd.product_of(node.labels) for node in objects.nodes}
-    resources = {node.name: gpu_resource(node.capacity) for node in objects.nodes}
+    resources = {node.name: _gpu_resource(node.capacity) for node in objects.nodes}
 
     def config_map(raw: RawObject) -> Iterator[Reading]:
         return ack.read_config_map(raw, now, products.get(labels(raw).get("nodename", ""), ""))
@@ -491,7 +491,7 @@ def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iter
     if node.annotations:
         readers += [partial(annotation.read_annotation, now=now), hami.read_node]
     if node.labels:
-        readers.append(partial(gfd.read_labels, capacity=node.capacity.get(gpu_resource(node.capacity), 0)))
+        readers.append(partial(gfd.read_labels, capacity=node.capacity.get(_gpu_resource(node.capacity), 0)))
     for read in readers:
         try:
             yield from read(node)
@@ -499,7 +499,7 @@ def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iter
             warnings.append(skipped(f"Node {node.name}", error))
 
 
-def gpu_resource(amounts: Resources) -> str:
+def _gpu_resource(amounts: Resources) -> str:
     """Return the resource by which a node with *amounts* offers its GPUs: NVIDIA's where it offers none."""
     return max(GPU_RESOURCES, key=lambda resource: (amounts.get(resource, 0), resource == NVIDIA_GPU))
 
@@ -507,12 +507,12 @@ def gpu_resource(amounts: Resources) -> str:
 def _hardware(node: NodeFacts, readings: Sequence[Reading], warnings: list[str]) -> NodeHardware:
     if not readings:
         return NodeHardware()
-    return merge(node.name, readings, node.capacity.get(gpu_resource(node.capacity), 0), warnings)
+    return _merge(node.name, readings, node.capacity.get(_gpu_resource(node.capacity), 0), warnings)
 
 
 def _resource_of(node: NodeFacts, readings: Iterable[Reading]) -> str:
     # By capacity: a node whose GPUs are all unhealthy stays a node with GPUs.
-    resource = gpu_resource(node.capacity)
+    resource = _gpu_resource(node.capacity)
     if not node.capacity.get(resource, 0) and any(reading.trust is Trust.DRA for reading in readings):
         return DRA_GPU  # the device class, by which claims ask for these GPUs
     return resource

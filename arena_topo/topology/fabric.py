@@ -263,23 +263,23 @@ class LabelTiers:
     source: str
 
 
-def tiers_of_keys(keys: Sequence[str], source: str) -> LabelTiers:
+def _tiers_of_keys(keys: Sequence[str], source: str) -> LabelTiers:
     """Return the tiers that have the names of their label *keys*, coarse to fine."""
     return LabelTiers(tuple(keys), tuple((key,) for key in keys), source)
 
 
-def value_of(labels: Mapping[str, str], key: str) -> str:
+def _value_of(labels: Mapping[str, str], key: str) -> str:
     """Return the domain that the label *key* gives a node, or an empty string where it gives none."""
     value = labels.get(key, "")
     return "" if _NO_VALUE.fullmatch(value) else value
 
 
-def detect_tiers(nodes: Sequence[GpuNode], warnings: list[str]) -> LabelTiers | None:
+def _detect_tiers(nodes: Sequence[GpuNode], warnings: list[str]) -> LabelTiers | None:
     """Return the tiers that the known label keys make, ordered by how they nest, or None without any."""
     domains: dict[str, list[str]] = {}
     sources: dict[str, str] = {}
     for source, key in _known_keys():
-        values = [value_of(node.labels, key) for node in nodes]
+        values = [_value_of(node.labels, key) for node in nodes]
         labelled = sum(map(bool, values))
         # Nodes without NVLink between them have no clique, and are in none.
         complete = labelled == len(values) or (key == CLIQUE and _is_tier([*filter(None, values)]))
@@ -298,7 +298,7 @@ def detect_tiers(nodes: Sequence[GpuNode], warnings: list[str]) -> LabelTiers | 
     if not tiers:
         return None
     names = ", ".join(dict.fromkeys(sources[key] for key in tiers))
-    return tiers_of_keys(tiers, f"node labels ({names})")
+    return _tiers_of_keys(tiers, f"node labels ({names})")
 
 
 def _known_keys() -> Iterator[tuple[str, str]]:
@@ -368,19 +368,19 @@ def read_fabric(
     fabric = read_hyper_nodes({node.name: node.labels for node in nodes}, hyper_nodes, warnings)
     if fabric.tiers:
         return fabric
-    detected = detect_tiers(nodes, warnings)
+    detected = _detect_tiers(nodes, warnings)
     return _fabric(nodes, detected) if detected else Fabric()
 
 
 def _tiers_of_levels(nodes: Sequence[GpuNode], levels: Sequence[str]) -> LabelTiers:
     # A misspelt key would otherwise mean, in silence, that every node is in no domain.
     for key in levels:
-        if not any(value_of(node.labels, key) for node in nodes):
+        if not any(_value_of(node.labels, key) for node in nodes):
             raise UsageError(
                 f"--topology-levels: no node has the label {key}",
                 hint="name label keys from coarse to fine, for example topology.kubernetes.io/zone,example.com/rack",
             )
-    return tiers_of_keys([key for key in levels if key != HOSTNAME], "--topology-levels")
+    return _tiers_of_keys([key for key in levels if key != HOSTNAME], "--topology-levels")
 
 
 def _is_kueue(raw: RawObject) -> bool:
@@ -405,7 +405,7 @@ def _declared_tiers(raw: RawObject) -> Iterator[LabelTiers]:
     else:
         keys = [string(level, "nodeLabel") for level in items(spec, "levels")]
         # The finest level is usually the node itself, which is no tier.
-        tiers = tiers_of_keys([key for key in keys if key != HOSTNAME], identity(raw))
+        tiers = _tiers_of_keys([key for key in keys if key != HOSTNAME], identity(raw))
     if len(tiers.tiers) > MOST_TIERS:
         raise Malformed(f"it has {len(tiers.tiers)} levels, more than {MOST_TIERS}")
     yield tiers
@@ -451,7 +451,7 @@ def _covered(nodes: Sequence[GpuNode], tiers: LabelTiers) -> int:
 
 
 def _domain(labels: Mapping[str, str], keys: Sequence[str]) -> str:
-    return next((value for value in (value_of(labels, key) for key in keys) if value), "")
+    return next((value for value in (_value_of(labels, key) for key in keys) if value), "")
 
 
 def _fabric(nodes: Sequence[GpuNode], tiers: LabelTiers) -> Fabric:

@@ -49,7 +49,7 @@ from arena_topo.topology.formats.parse import parse_topology
 # to by its index. Amounts are those of the model: cpu in millicores, everything else in its own unit.
 
 API_VERSION = "arena-topo.dev/v1alpha1"
-KIND = "Snapshot"
+_KIND = "Snapshot"
 
 _STRINGS = ListOf(STRING)
 
@@ -186,7 +186,7 @@ def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
     ]
     document = {
         "apiVersion": API_VERSION,
-        "kind": KIND,
+        "kind": _KIND,
         "cluster": snapshot.cluster,
         "taken": snapshot.taken,
         "warnings": list(snapshot.warnings),
@@ -203,9 +203,9 @@ def read_snapshot(document: object, source: str = "snapshot") -> Snapshot:
     """Return the snapshot that *document* holds; raises ``DocumentError`` beginning with *source*."""
     top = Part(document, source)
     version, kind = top.take("apiVersion", str, ""), top.take("kind", str, "")
-    if (version, kind) != (API_VERSION, KIND):
+    if (version, kind) != (API_VERSION, _KIND):
         raise DocumentError(
-            f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {KIND} of {API_VERSION}",
+            f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {_KIND} of {API_VERSION}",
             hint="write one with `arena-topo topology save FILE`",
         )
     # The shared lists come first, because the nodes refer to them.

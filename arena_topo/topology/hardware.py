@@ -62,33 +62,33 @@ class Generation:
                 return 0.0
 
 
-KEPLER = Generation("Kepler", 0.0, 0, 10.0, 6.0)
-PASCAL = Generation("Pascal", 20.0, 4, 12.0, 6.0)
-VOLTA = Generation("Volta", 25.0, 6, 12.0, 10.0)
-TURING = Generation("Turing", 25.0, 2, 12.0, 10.0)
-AMPERE = Generation("Ampere", 25.0, 12, 24.0, 16.0)
-AMPERE_WORKSTATION = Generation("Ampere workstation", 14.0, 4, 24.0, 16.0)
-ADA = Generation("Ada", 0.0, 0, 24.0, 16.0)
+_KEPLER = Generation("Kepler", 0.0, 0, 10.0, 6.0)
+_PASCAL = Generation("Pascal", 20.0, 4, 12.0, 6.0)
+_VOLTA = Generation("Volta", 25.0, 6, 12.0, 10.0)
+_TURING = Generation("Turing", 25.0, 2, 12.0, 10.0)
+_AMPERE = Generation("Ampere", 25.0, 12, 24.0, 16.0)
+_AMPERE_WORKSTATION = Generation("Ampere workstation", 14.0, 4, 24.0, 16.0)
+_ADA = Generation("Ada", 0.0, 0, 24.0, 16.0)
 HOPPER = Generation("Hopper", 25.0, 18, 48.0, 22.0)
 BLACKWELL = Generation("Blackwell", 50.0, 18, 48.0, 22.0)
-BLACKWELL_WORKSTATION = Generation("Blackwell workstation", 0.0, 0, 48.0, 22.0)
-VEGA20 = Generation("Vega 20", 46.0, 2, 24.0, 16.0)
-CDNA1 = Generation("CDNA", 46.0, 3, 24.0, 16.0)
-CDNA2 = Generation("CDNA2", 50.0, 8, 24.0, 16.0)
+_BLACKWELL_WORKSTATION = Generation("Blackwell workstation", 0.0, 0, 48.0, 22.0)
+_VEGA20 = Generation("Vega 20", 46.0, 2, 24.0, 16.0)
+_CDNA1 = Generation("CDNA", 46.0, 3, 24.0, 16.0)
+_CDNA2 = Generation("CDNA2", 50.0, 8, 24.0, 16.0)
 CDNA3 = Generation("CDNA3", 64.0, 7, 48.0, 22.0)
-CDNA4 = Generation("CDNA4", 76.8, 7, 48.0, 22.0)
+_CDNA4 = Generation("CDNA4", 76.8, 7, 48.0, 22.0)
 
 BY_COMPUTE_CAPABILITY = {
-    60: PASCAL,
-    70: VOLTA,
-    75: TURING,
-    80: AMPERE,
-    86: AMPERE_WORKSTATION,
-    89: ADA,
+    60: _PASCAL,
+    70: _VOLTA,
+    75: _TURING,
+    80: _AMPERE,
+    86: _AMPERE_WORKSTATION,
+    89: _ADA,
     90: HOPPER,
     100: BLACKWELL,
     103: BLACKWELL,
-    120: BLACKWELL_WORKSTATION,
+    120: _BLACKWELL_WORKSTATION,
 }
 """Generations by CUDA compute capability times ten (CUDA C++ Programming Guide, compute capabilities)."""
 
@@ -127,32 +127,32 @@ _MODULE, _BRIDGED, _CARD = FormFactor.MODULE, FormFactor.BRIDGED_CARD, FormFacto
 
 _PRODUCTS: tuple[tuple[str, Product], ...] = (
     # The more exact pattern of a product stands first: what it leaves to the next one is the other form.
-    (r"\bP100 SXM2", Product("P100", PASCAL, _MODULE, 16)),
-    (r"\bP100", Product("P100-PCIe", PASCAL, _CARD, 16)),
-    (r"\bP40\b", Product("P40", PASCAL, _CARD, 24)),
-    (r"\bP4\b", Product("P4", PASCAL, _CARD, 8)),
-    (r"\bK80\b", Product("K80", KEPLER, _CARD, 12)),
-    (r"\bV100 SXM3", Product("V100-SXM3", VOLTA, _MODULE, 32, 6)),
-    (r"\bV100 (SXM2|DGXS)", Product("V100", VOLTA, _MODULE)),
-    (r"\bV100", Product("V100-PCIe", VOLTA, _CARD)),
-    (r"\bT4\b", Product("T4", TURING, _CARD, 16)),
-    (r"\bQUADRO RTX \d", Product("Quadro-RTX", TURING, _BRIDGED)),
-    (r"\bA100X?\b.*\bSXM", Product("A100", AMPERE, _MODULE, 0, 12)),
-    (r"\bA100", Product("A100-PCIe", AMPERE, _BRIDGED)),
-    (r"\bA800\b.*\bSXM", Product("A800", AMPERE, _MODULE, 80, 8)),
-    (r"\bA800", Product("A800-PCIe", AMPERE, _BRIDGED)),
-    (r"\bA30\b", Product("A30", AMPERE, _BRIDGED, 24)),
-    (r"\bA10G?\b", Product("A10", AMPERE_WORKSTATION, _CARD, 24)),
-    (r"\bA16\b", Product("A16", AMPERE_WORKSTATION, _CARD, 16)),
-    (r"\bA2\b", Product("A2", AMPERE_WORKSTATION, _CARD, 16)),
-    (r"\bA40\b", Product("A40", AMPERE_WORKSTATION, _BRIDGED, 48)),
-    (r"\bRTX A[456]\d00\b", Product("RTX-A6000", AMPERE_WORKSTATION, _BRIDGED)),
-    (r"\bRTX 3090", Product("RTX-3090", AMPERE_WORKSTATION, _BRIDGED, 24)),
-    (r"\bL40S\b", Product("L40S", ADA, _CARD, 48)),
-    (r"\bL40\b", Product("L40", ADA, _CARD, 48)),
-    (r"\bL20\b", Product("L20", ADA, _CARD, 48)),
-    (r"\bL4\b", Product("L4", ADA, _CARD, 24)),
-    (r"\bRTX (4090|4080|[456]000 ADA)", Product("RTX-Ada", ADA, _CARD)),
+    (r"\bP100 SXM2", Product("P100", _PASCAL, _MODULE, 16)),
+    (r"\bP100", Product("P100-PCIe", _PASCAL, _CARD, 16)),
+    (r"\bP40\b", Product("P40", _PASCAL, _CARD, 24)),
+    (r"\bP4\b", Product("P4", _PASCAL, _CARD, 8)),
+    (r"\bK80\b", Product("K80", _KEPLER, _CARD, 12)),
+    (r"\bV100 SXM3", Product("V100-SXM3", _VOLTA, _MODULE, 32, 6)),
+    (r"\bV100 (SXM2|DGXS)", Product("V100", _VOLTA, _MODULE)),
+    (r"\bV100", Product("V100-PCIe", _VOLTA, _CARD)),
+    (r"\bT4\b", Product("T4", _TURING, _CARD, 16)),
+    (r"\bQUADRO RTX \d", Product("Quadro-RTX", _TURING, _BRIDGED)),
+    (r"\bA100X?\b.*\bSXM", Product("A100", _AMPERE, _MODULE, 0, 12)),
+    (r"\bA100", Product("A100-PCIe", _AMPERE, _BRIDGED)),
+    (r"\bA800\b.*\bSXM", Product("A800", _AMPERE, _MODULE, 80, 8)),
+    (r"\bA800", Product("A800-PCIe", _AMPERE, _BRIDGED)),
+    (r"\bA30\b", Product("A30", _AMPERE, _BRIDGED, 24)),
+    (r"\bA10G?\b", Product("A10", _AMPERE_WORKSTATION, _CARD, 24)),
+    (r"\bA16\b", Product("A16", _AMPERE_WORKSTATION, _CARD, 16)),
+    (r"\bA2\b", Product("A2", _AMPERE_WORKSTATION, _CARD, 16)),
+    (r"\bA40\b", Product("A40", _AMPERE_WORKSTATION, _BRIDGED, 48)),
+    (r"\bRTX A[456]\d00\b", Product("RTX-A6000", _AMPERE_WORKSTATION, _BRIDGED)),
+    (r"\bRTX 3090", Product("RTX-3090", _AMPERE_WORKSTATION, _BRIDGED, 24)),
+    (r"\bL40S\b", Product("L40S", _ADA, _CARD, 48)),
+    (r"\bL40\b", Product("L40", _ADA, _CARD, 48)),
+    (r"\bL20\b", Product("L20", _ADA, _CARD, 48)),
+    (r"\bL4\b", Product("L4", _ADA, _CARD, 24)),
+    (r"\bRTX (4090|4080|[456]000 ADA)", Product("RTX-Ada", _ADA, _CARD)),
     (r"\bH100\b.*\b(PCIE|NVL)", Product("H100-PCIe", HOPPER, _BRIDGED)),
     (r"\bH200\b.*\bNVL", Product("H200-NVL", HOPPER, _BRIDGED, 141)),
     (r"\bH800\b.*\bPCIE", Product("H800-PCIe", HOPPER, _BRIDGED, 80)),
@@ -167,15 +167,15 @@ _PRODUCTS: tuple[tuple[str, Product], ...] = (
     (r"\bB200\b", Product("B200", BLACKWELL, _MODULE, 192, 18)),
     (
         r"\bRTX (PRO )?(50[789]0|[56]000 BLACKWELL)",
-        Product("RTX-Blackwell", BLACKWELL_WORKSTATION, _CARD),
+        Product("RTX-Blackwell", _BLACKWELL_WORKSTATION, _CARD),
     ),
-    (r"\bMI[56]0\b", Product("MI50", VEGA20, _BRIDGED)),
-    (r"\bMI100\b", Product("MI100", CDNA1, _BRIDGED, 32)),
-    (r"\bMI2(10|50X?)\b", Product("MI200", CDNA2, _MODULE)),
+    (r"\bMI[56]0\b", Product("MI50", _VEGA20, _BRIDGED)),
+    (r"\bMI100\b", Product("MI100", _CDNA1, _BRIDGED, 32)),
+    (r"\bMI2(10|50X?)\b", Product("MI200", _CDNA2, _MODULE)),
     (r"\bMI300X\b", Product("MI300X", CDNA3, _MODULE, 192)),
     (r"\bMI308X\b", Product("MI308X", CDNA3, _MODULE, 192)),
     (r"\bMI325X\b", Product("MI325X", CDNA3, _MODULE, 256)),
-    (r"\bMI35[05]X\b", Product("MI350X", CDNA4, _MODULE, 288)),
+    (r"\bMI35[05]X\b", Product("MI350X", _CDNA4, _MODULE, 288)),
 )
 """Patterns of names (upper case, words parted by single spaces) and their products; the first match counts."""
 
@@ -275,7 +275,7 @@ def check_count(count: int, where: str, most: int = MOST_GPUS) -> None:
         raise DocumentError(f"{where}: {count} devices, and a machine has {most} at the most")
 
 
-def check_link_words(words: Words, where: str) -> None:
+def _check_link_words(words: Words, where: str) -> None:
     """Check that *words* is a square, symmetric matrix of link words with ``X`` on its diagonal.
 
     Raises ``DocumentError`` that begins with *where* and names the GPUs.
@@ -301,7 +301,7 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
 
     Raises ``DocumentError`` when the matrix is malformed, or when no wiring of GPUs can look so.
     """
-    check_link_words(words, where)
+    _check_link_words(words, where)
     counts = [[_nvlinks(word) for word in row] for row in words]
     kinds: dict[int, LinkClass] = {}
     for group in _joined_by_nvlinks(counts):
@@ -361,14 +361,14 @@ def guess_generation(words: Words) -> Generation:
     switched = most > MOST_LINKS
     if any(word == "XGMI" for row in words for word in row):
         return CDNA3
-    if any(word == "SOC" for row in words for word in row) or (widest == 1 and most == PASCAL.max_links):
-        return PASCAL
+    if any(word == "SOC" for row in words for word in row) or (widest == 1 and most == _PASCAL.max_links):
+        return _PASCAL
     # NV8 into switches is H800, which has the same rates as the uncut H100.
     if widest == HOPPER.max_links or (widest == _CUT_LINKS and switched):
         return HOPPER
-    if widest and (most <= VOLTA.max_links or (widest == VOLTA.max_links and switched)):
-        return VOLTA
-    return AMPERE
+    if widest and (most <= _VOLTA.max_links or (widest == _VOLTA.max_links and switched)):
+        return _VOLTA
+    return _AMPERE
 
 
 def pcie_word(a: Gpu, b: Gpu) -> str:
@@ -493,12 +493,12 @@ def usual_hardware(product: str, count: int, machine: str = "") -> Hardware:
     known or its machines differ.
     """
     spec = find_product(product)
-    words = usual_words(product, count, machine)
+    words = _usual_words(product, count, machine)
     graph = build_graph(words, spec.generation, spec, product) if words and spec else None
     return Hardware(
         gpus=tuple(Gpu(index=index, product=product, memory=memory_of(product)) for index in range(count)),
         links=graph,
-        nics=usual_nics(machine),
+        nics=_usual_nics(machine),
         machine=machine_type(graph, spec.name)
         if graph and spec
         else f"{count}x{spec.name if spec else product}",
@@ -506,7 +506,7 @@ def usual_hardware(product: str, count: int, machine: str = "") -> Hardware:
     )
 
 
-def usual_words(product: str, count: int, machine: str = "") -> list[list[str]] | None:
+def _usual_words(product: str, count: int, machine: str = "") -> list[list[str]] | None:
     """Return the matrix of link words that *count* GPUs called *product* usually have, or None."""
     spec = find_product(product)
     if spec is None or count < 1:
@@ -545,7 +545,7 @@ def fill_gpu_links(words: list[list[str]], product: str) -> tuple[str, ...]:
     Returns what was assumed by that: nothing where the product has no such links.
     """
     filled = False
-    for a, row in enumerate(usual_words(product, len(words)) or ()):
+    for a, row in enumerate(_usual_words(product, len(words)) or ()):
         for b, word in enumerate(row):
             if word.startswith("NV") or word == "XGMI":
                 words[a][b] = word
@@ -553,7 +553,7 @@ def fill_gpu_links(words: list[list[str]], product: str) -> tuple[str, ...]:
     return ("NVLinks as usual for the product",) if filled else ()
 
 
-def usual_nics(machine: str) -> tuple[Nic, ...]:
+def _usual_nics(machine: str) -> tuple[Nic, ...]:
     """Return the RDMA NICs of a machine by its name; none where the name is not known."""
     name = _plain_name(machine)
     for pattern, count, rate in _NICS:

@@ -275,7 +275,7 @@ class Reading:
 
 # What placement needs to know of a Node object: its labels, taints and state, and what it offers.
 
-NODE_ANNOTATIONS = (GPU_TOPOLOGY, HAMI_REGISTER, HAMI_SCORE)
+_NODE_ANNOTATIONS = (GPU_TOPOLOGY, HAMI_REGISTER, HAMI_SCORE)
 """The annotations of a node that the readers of sources/ use."""
 
 
@@ -283,7 +283,7 @@ NODE_ANNOTATIONS = (GPU_TOPOLOGY, HAMI_REGISTER, HAMI_SCORE)
 class NodeFacts:
     """The part of a node that placement depends on.
 
-    ``annotations`` need only hold ``NODE_ANNOTATIONS``. ``capacity`` and ``allocatable`` are amounts.
+    ``annotations`` need only hold ``_NODE_ANNOTATIONS``. ``capacity`` and ``allocatable`` are amounts.
     """
 
     name: str
@@ -318,7 +318,7 @@ def node_facts(raw: RawObject) -> NodeFacts:
         name=name(raw),
         labels=string_mapping(meta, "labels"),
         annotations={
-            key: optional_string(annotations, key) for key in NODE_ANNOTATIONS if key in annotations
+            key: optional_string(annotations, key) for key in _NODE_ANNOTATIONS if key in annotations
         },
         taints=tuple(map(_taint, items(spec, "taints"))),
         unschedulable=spec.get("unschedulable") is True,

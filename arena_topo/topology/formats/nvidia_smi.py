@@ -52,7 +52,7 @@ _MOST_CPUS = 8192
 _MOST_DEVICES = 2 * MOST_GPUS
 """GPUs and NICs of a machine."""
 
-Cells = Mapping[tuple[str, str], str]
+_Cells = Mapping[tuple[str, str], str]
 """The link word of each pair of devices."""
 
 
@@ -223,7 +223,7 @@ def _row(line: str, number: int, width: int, source: str) -> _Row:
     return _Row(tokens[0], number, words, tuple(cells[width + 1 :] if tabbed else tokens[width + 1 :]))
 
 
-def _cells(rows: Mapping[str, _Row], columns: Sequence[str], gpus: Sequence[str], source: str) -> Cells:
+def _cells(rows: Mapping[str, _Row], columns: Sequence[str], gpus: Sequence[str], source: str) -> _Cells:
     """Return the link word of every pair of devices in the rows, the same both ways; SOC becomes SYS."""
     missing = [name for name in gpus if name not in rows]
     if missing:
@@ -327,7 +327,7 @@ def _sockets(places: Mapping[str, _Affinity]) -> dict[str, int]:
     }
 
 
-def _nearest(cells: Cells, gpu: str, nics: Iterable[str]) -> list[str]:
+def _nearest(cells: _Cells, gpu: str, nics: Iterable[str]) -> list[str]:
     """Return the NICs closest to *gpu*, all of the same class; none where all are across the sockets."""
     for word in _NEAR_WORDS:
         near = [nic for nic in nics if cells[gpu, nic] == word]
@@ -336,7 +336,7 @@ def _nearest(cells: Cells, gpu: str, nics: Iterable[str]) -> list[str]:
     return []
 
 
-def _nic(name: str, cells: Cells, numa: Mapping[str, int | None], legend: Mapping[str, str]) -> Nic:
+def _nic(name: str, cells: _Cells, numa: Mapping[str, int | None], legend: Mapping[str, str]) -> Nic:
     # The matrix has no NUMA node for NICs, but a NIC shares that of the GPUs nearest to it: below the same switch, else on
     # the same side of the sockets, which may have several nodes.
     for word in _NEAR_WORDS:
@@ -346,7 +346,7 @@ def _nic(name: str, cells: Cells, numa: Mapping[str, int | None], legend: Mappin
     return Nic(legend.get(name, name), None)
 
 
-def _pcie_roots(cells: Cells, gpus: Sequence[str], nics: Sequence[str]) -> dict[str, str]:
+def _pcie_roots(cells: _Cells, gpus: Sequence[str], nics: Sequence[str]) -> dict[str, str]:
     """Return a name for each group of GPUs below one PCIe root; GPUs without company below theirs have none.
 
     Two GPUs joined by NVLink show no PCIe word between them, but a NIC that both reach over switches joins them: with

@@ -41,7 +41,7 @@ def parse_bandwidths(text: str, source: str = "the matrix", product: str = "") -
     both_ways = "unidirectional" not in title.lower()
     rows = _rows(lines, source)
     spec = find_product(name)
-    graph = measured_graph(rows, spec, both_ways=both_ways)
+    graph = _measured_graph(rows, spec, both_ways=both_ways)
     memory = memory_of(name)
     return Hardware(
         gpus=tuple(Gpu(index=index, product=name, memory=memory) for index in range(len(rows))),
@@ -66,7 +66,9 @@ def _best_section(text: str) -> tuple[str, list[tuple[int, str]]]:
     return max(titled, key=lambda section: ("P2P=Enabled" in section[0], "Bidirectional" in section[0]))
 
 
-def measured_graph(rows: Sequence[Sequence[float]], product: Product | None, *, both_ways: bool) -> LinkGraph:
+def _measured_graph(
+    rows: Sequence[Sequence[float]], product: Product | None, *, both_ways: bool
+) -> LinkGraph:
     """Return the link graph of measured figures; NVLinks are counted where *product* has them."""
     gpus = range(len(rows))
     directions = 2 if both_ways else 1

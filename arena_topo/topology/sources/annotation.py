@@ -54,7 +54,7 @@ from arena_topo.topology.objects import (
     whole_numbers,
 )
 
-VERSION = 1
+_VERSION = 1
 MOST_BYTES = 32 * 1024
 """The largest value that is written; an object's annotations may have 256 KiB together."""
 
@@ -92,7 +92,7 @@ def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], written: s
 
     Raises ``DocumentError`` when it would be larger than ``MOST_BYTES``.
     """
-    value: dict[str, Any] = {"v": VERSION, "at": written}
+    value: dict[str, Any] = {"v": _VERSION, "at": written}
     if hardware.gpus and hardware.gpus[0].product:
         value["product"] = hardware.gpus[0].product
     value["gpus"] = [write_fields(_GPU, attributes_of(gpu, _GPU)) for gpu in hardware.gpus]
@@ -119,9 +119,9 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
     value = json_document(node.annotations, GPU_TOPOLOGY)
     if not isinstance(value, dict):
         raise Malformed(f"{GPU_TOPOLOGY} must be an object")
-    if whole_number(value, "v", 0) != VERSION:
+    if whole_number(value, "v", 0) != _VERSION:
         raise Malformed(
-            f"{GPU_TOPOLOGY} has version {shown(value.get('v'))}, this release reads version {VERSION}"
+            f"{GPU_TOPOLOGY} has version {shown(value.get('v'))}, this release reads version {_VERSION}"
         )
     product = optional_string(value, "product")
     entries = items(value, "gpus")

@@ -42,7 +42,7 @@ _STANDARD = "resource.kubernetes.io/"
 _MIB = 2**20
 _NUMBERED = re.compile(r"gpu-(\d+)")
 
-DeviceKey = tuple[str, str, str]
+_DeviceKey = tuple[str, str, str]
 """A device by driver, pool and name."""
 
 
@@ -50,7 +50,7 @@ DeviceKey = tuple[str, str, str]
 class _Device:
     """A device of a slice with its attributes as plain values."""
 
-    key: DeviceKey
+    key: _DeviceKey
     source: str
     age: float | None
     values: Mapping[str, Any]
@@ -145,7 +145,7 @@ def _index(device: _Device) -> int:
 
 
 def _reading(
-    node: str, devices: list[_Device], nics: list[_Device], holders: Mapping[DeviceKey, PodKey | None]
+    node: str, devices: list[_Device], nics: list[_Device], holders: Mapping[_DeviceKey, PodKey | None]
 ) -> Reading:
     if len(devices) > MOST_GPUS:
         raise Malformed(f"{len(devices)} GPUs on node {node}, more than any node has")
@@ -216,7 +216,7 @@ def holders_of(raw: RawObject) -> Iterator[PodKey]:
             yield namespace, string(consumer, "name")
 
 
-def _allocated(raw: RawObject) -> Iterator[tuple[DeviceKey, PodKey | None]]:
+def _allocated(raw: RawObject) -> Iterator[tuple[_DeviceKey, PodKey | None]]:
     """Yield the devices of an allocated claim and the pod that holds it; None while no pod does."""
     status = mapping(raw, "status")
     holder = next(iter(holders_of(raw)), None)

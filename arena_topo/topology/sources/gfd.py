@@ -11,12 +11,12 @@ from arena_topo.model.hardware import Gpu, ShareMode
 from arena_topo.topology.hardware import usual_hardware
 from arena_topo.topology.objects import MOST_GPUS, Malformed, NodeFacts, Reading, Trust, digits
 
-PRODUCT = "nvidia.com/gpu.product"
-COUNT = "nvidia.com/gpu.count"
-MEMORY = "nvidia.com/gpu.memory"
-MACHINE = "nvidia.com/gpu.machine"
-REPLICAS = "nvidia.com/gpu.replicas"
-_PRODUCTS = (PRODUCT, "amd.com/gpu.product-name", "aliyun.accelerator/nvidia_name")
+_PRODUCT = "nvidia.com/gpu.product"
+_COUNT = "nvidia.com/gpu.count"
+_MEMORY = "nvidia.com/gpu.memory"
+_MACHINE = "nvidia.com/gpu.machine"
+_REPLICAS = "nvidia.com/gpu.replicas"
+_PRODUCTS = (_PRODUCT, "amd.com/gpu.product-name", "aliyun.accelerator/nvidia_name")
 _GKE = "cloud.google.com/gke-accelerator"
 _GKE_PRODUCTS = {
     "nvidia-tesla-t4": "Tesla-T4",
@@ -30,7 +30,7 @@ _GKE_PRODUCTS = {
     "nvidia-b200": "NVIDIA-B200",
     "nvidia-gb200": "NVIDIA-GB200",
 }
-_COUNTS = (COUNT, "aliyun.accelerator/nvidia_count")
+_COUNTS = (_COUNT, "aliyun.accelerator/nvidia_count")
 _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
@@ -49,7 +49,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     Raises ``Malformed`` naming the label.
     """
     product = product_of(node.labels)
-    replicas = _number(node.labels, (REPLICAS,), 1)
+    replicas = _number(node.labels, (_REPLICAS,), 1)
     # Time-slicing offers each GPU several times, so capacity counts replicas.
     count = _number(node.labels, _COUNTS, capacity // max(replicas, 1))
     if not product or count < 1:
@@ -62,8 +62,8 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
         gpus = tuple(Gpu(index=index, product=product, mode=ShareMode.MIG) for index in range(count))
         yield Reading(node=node.name, source=source, trust=Trust.PRODUCT_TABLE, machine="", gpus=gpus)
         return
-    usual = usual_hardware(product, count, node.labels.get(MACHINE) or node.labels.get(_INSTANCE_TYPE, ""))
-    memory = _number(node.labels, (MEMORY,), 0)
+    usual = usual_hardware(product, count, node.labels.get(_MACHINE) or node.labels.get(_INSTANCE_TYPE, ""))
+    memory = _number(node.labels, (_MEMORY,), 0)
     # By its settings the device plugin marks sharing in the product's name, or in the replicas only.
     shared = replicas > 1 or product.endswith("-SHARED")
     gpus = usual.gpus

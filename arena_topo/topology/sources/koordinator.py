@@ -36,7 +36,7 @@ from arena_topo.topology.objects import (
 )
 
 PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
-MODEL = "node.koordinator.sh/gpu-model"
+_MODEL = "node.koordinator.sh/gpu-model"
 _MEMORY = "koordinator.sh/gpu-memory"
 _MIB = 2**20
 
@@ -46,7 +46,7 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
 
     Raises ``Malformed`` naming the key.
     """
-    model = product or labels(raw).get(MODEL, "")
+    model = product or labels(raw).get(_MODEL, "")
     devices = items(mapping(raw, "spec"), "devices")
     gpus = sorted(
         (_gpu(device, model) for device in devices if device.get("type") == "gpu"),
