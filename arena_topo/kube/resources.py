@@ -118,12 +118,14 @@ def answered_at(method: str, path: str) -> Answered:
     match = _PATH.fullmatch(path)
     if match is None or method == "DELETE":
         return Answered(Part({}))
-    shape = _SHAPES.get(match["plural"], object_shapes.OBJECT)
+    plural, name = match["plural"], match["name"]
+    # A review is a question, whose answer has no name.
+    is_created = method == "POST" and not name and not plural.endswith("reviews")
     return Answered(
-        shape,
-        match["plural"],
-        is_list=method == "GET" and not match["name"],
-        is_named=method in ("GET", "PATCH") and bool(match["name"]) and match["plural"] in _SHAPES,
+        _SHAPES.get(plural, object_shapes.OBJECT),
+        plural,
+        is_list=method == "GET" and not name,
+        is_named=is_created or (method in ("GET", "PATCH") and bool(name) and plural in _SHAPES),
     )
 
 
