@@ -78,23 +78,23 @@ def test_what_comes_beside_a_job_is_accepted_and_goes_with_it(old: tuple[Old, Co
     _, plane = old
     arena = Arena(plane.admin_kubeconfig)
     outcome = arena(
-        "submit", "mpi", "--name=next to", "--image=i", "--sync-mode=git", "--sync-source=https://git.example.com/a",
+        "submit", "mpi", "--name=extras", "--image=i", "--sync-mode=git", "--sync-source=https://git.example.com/a",
         "--tensorboard", "--model-name=m", "--model-source=pvc://ml/m", "c",
     )  # fmt: skip
 
     names = (
-        "mpijob.kubeflow.org/next to",
-        "service/next to-tensorboard",
-        "deployment.apps/next to-tensorboard",
+        "mpijob.kubeflow.org/extras",
+        "service/extras-tensorboard",
+        "deployment.apps/extras-tensorboard",
     )
     created = "".join(f"{name} created\n" for name in names)
     assert (0, created) == (outcome.code, outcome.out), outcome.err
     owners = [
-        plane.kube.get(*kind, "next to-tensorboard", "default")["metadata"]["ownerReferences"][0]["name"]
+        plane.kube.get(*kind, "extras-tensorboard", "default")["metadata"]["ownerReferences"][0]["name"]
         for kind in (("v1", "Service"), ("apps/v1", "Deployment"))
     ]
-    assert ["next to", "next to"] == owners
-    assert 0 == arena("delete", "next to", "--wait=false").code
+    assert ["extras", "extras"] == owners
+    assert 0 == arena("delete", "extras", "--wait=false").code
 
 
 def test_jobs_are_listed_and_watched(old: tuple[Old, ControlPlane]) -> None:

@@ -36,7 +36,7 @@ def test_a_job_with_servers_and_an_mpi_job_never_get_the_same_gpus(
         "submit", "tf", "--name=wide", "--workers=2", "--gpus=4", "--ps=2", "--image=i", *servers, COMMAND
     )
     mpi = ("submit", "mpi", "--image=i", *planned, "--workers=1")
-    beside = arena(*mpi, "--name=next to", "--gpus=4", "c")
+    beside = arena(*mpi, "--name=second", "--gpus=4", "c")
     too_many = arena(*mpi, "--name=too-many", "--gpus=1", "c")
     assert (0, 0, 0) == (first.code, beside.code, too_many.code), first.err + beside.err + too_many.err
 
@@ -46,11 +46,11 @@ def test_a_job_with_servers_and_an_mpi_job_never_get_the_same_gpus(
         indices = [text for text, count in plan["gpus"] for _ in range(count)]
         return [(node, gpu) for node, text in zip(nodes, indices, strict=True) for gpu in text.split(",")]
 
-    taken = [*gpus(TFJOB, "wide"), *gpus(MPIJOB, "next to")]
+    taken = [*gpus(TFJOB, "wide"), *gpus(MPIJOB, "second")]
     assert 16 == len(taken) == len(set(taken))
     assert "waiting" == plan_on(kube, namespace, MPIJOB, "too-many")["stage"]
     # Their reservations last as long as they do, and other tests plan on the same nodes.
-    assert 0 == arena("delete", "wide", "next to", "too-many").code
+    assert 0 == arena("delete", "wide", "second", "too-many").code
 
 
 def pods_are_refused(kube: Kube, namespace: str) -> bool:
