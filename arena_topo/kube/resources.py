@@ -119,8 +119,8 @@ def answered_at(method: str, path: str) -> Answered:
     if match is None or method == "DELETE":
         return Answered(Part({}))
     plural, name = match["plural"], match["name"]
-    # A review is a question, whose answer has no name.
-    is_created = method == "POST" and not name and not plural.endswith("reviews")
+    # Of all that is created only jobs are read again from what their creation answers.
+    is_created = method == "POST" and not name and plural in {"jobs", *_TRAINING_JOBS.values()}
     return Answered(
         _SHAPES.get(plural, object_shapes.OBJECT),
         plural,
