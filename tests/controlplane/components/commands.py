@@ -12,12 +12,11 @@ _UNTHROTTLED = ("--kube-api-qps=500", "--kube-api-burst=1000")
 """Components wait for the API server, not for the limits by which they would spare that of a shared cluster."""
 
 
-_ASKED_OF_CONTROLLERS = (
-    # Nothing here reads Endpoints, of which each pod of a job is a write; EndpointSlices are read where ranks run.
-    "--controllers=*,-endpoints-controller,-endpointslice-mirroring-controller,-ttl-controller",
-    "--endpointslice-updates-batch-period=500ms",
-)
-"""The controllers of a cluster but for those whose work no test looks at, and the pods of a job that come together as one."""
+_CONTROLLERS = "--controllers=*,-endpoints-controller,-endpointslice-mirroring-controller,-ttl-controller"
+"""Those of a cluster, but for Endpoints: nothing here reads them, and each pod of a job would be a write.
+
+EndpointSlices come at once: where ranks run, a name that resolves late is told in the log of its job.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def controller_manager(built: Built, site: Site, options: Options) -> list[str]:
         "--secure-port=0",
         "--bind-address=127.0.0.1",
         "--node-monitor-grace-period=1h",
-        *_ASKED_OF_CONTROLLERS,
+        _CONTROLLERS,
         *_UNTHROTTLED,
         *_gates(options.controller_gates),
     ]
