@@ -110,13 +110,22 @@ def serving(server: ExecServer, folder: Path) -> Iterator[ExecServer]:
         await site.start()
         server.port = runner.addresses[0][1]
 
+    async def end() -> None:
+        connections = [handler.transport for handler in runner.server.connections] if runner.server else []
+        await runner.cleanup()
+        # A TLS connection waits for its client's answer before it closes, which may be never: what is left is cut off,
+        # and sockets close in the next turn of the loop, which is its last.
+        for transport in filter(None, connections):
+            transport.abort()
+        await asyncio.sleep(0)
+
     loop.run_until_complete(begin())
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     try:
         yield server
     finally:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(end(), loop).result(20)
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
