@@ -66,7 +66,7 @@ class Home:
         return cls(state_folder() / "sandbox")
 
     def prepare(self) -> None:
-        """Create the folder, for its owner only; raises ``ArenaTopoError`` where it is somebody else's."""
+        """Create the folder, for its owner only; raises ``ArenaTopoError`` if it is another user's."""
         # Like the XDG specification, for each folder that is missing on the way; mkdir's own parents ignore a
         # mode.
         for missing in reversed([path for path in self.folder.parents if not path.exists()]):
@@ -77,7 +77,7 @@ class Home:
         self.folder.chmod(0o700)
 
     def check(self) -> None:
-        """Raise ``ArenaTopoError`` unless the folder, where there is one, is a folder of this user's alone.
+        """Raise ``ArenaTopoError`` if the folder exists and other users can write it, or own it.
 
         Other users who can write there choose which server gets the administrator's requests.
         """
@@ -107,7 +107,7 @@ class Home:
         return descriptor
 
     def is_held(self) -> bool:
-        """Whether a server's process is alive, even one that answers nobody."""
+        """Whether a server's process is alive, even one that does not answer."""
         try:
             os.close(self.hold())
         except ArenaTopoError:
@@ -141,7 +141,7 @@ class Home:
             with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_SECONDS) as answer:
                 document: Object = json.loads(answer.read())
                 return document
-        # Nobody listens, somebody else has the port (and another certificate), or the server is about to end.
+        # Nothing listens, another process has the port (and another certificate), or the server ends.
         except (urllib.error.URLError, OSError, ValueError):
             return None
 
@@ -367,7 +367,7 @@ def _wait_ready(home: Home, server: subprocess.Popen[bytes]) -> Status:
 
 # The server's process as a record on disk, and how it is recognised before it gets a signal.
 #
-# A process number alone names nobody: the kernel gives it to another process once the server has ended.
+# A process number is not enough: the kernel gives it to another process once the server has ended.
 # Example: the record says process 4711, started at tick 903144, and meanwhile 4711 is an editor: its start
 # and its command line differ, so it gets no signal.
 

@@ -22,21 +22,18 @@ from cryptography.x509.oid import NameOID
 from arena_topo.errors import DocumentError
 from arena_topo.model.objects import Object
 from arena_topo.sandbox import layouts
-from arena_topo.sandbox.api import crds
-from arena_topo.sandbox.api.container_logs import ContainerLogs
-from arena_topo.sandbox.api.kinds import Kind, Registry
 from arena_topo.sandbox.api.objects import Api, timestamp
-from arena_topo.sandbox.api.requests import ADMIN, READER, StatusError, User
-from arena_topo.sandbox.api.schema import builtin_kinds, initial_crds
+from arena_topo.sandbox.api.resources import ADMIN, READER, Kind, Registry, StatusError, User
+from arena_topo.sandbox.api.schema import BUILT_IN, CRD_KEY, establish, initial_crds, withdraw
 from arena_topo.sandbox.api.server import Server
-from arena_topo.sandbox.api.store import Change, Store
+from arena_topo.sandbox.api.store import Change, ContainerLogs, Store
 from arena_topo.sandbox.lifecycle import CONTEXT, Home
-from arena_topo.sandbox.sim import daemon_sets, garbage, jobs, jobsets, kubelets, mpi, training_operator
+from arena_topo.sandbox.sim import controller_manager, jobsets, kubeflow, kubelets
+from arena_topo.sandbox.sim.controller_manager import DAEMON_SETS, JOBS
+from arena_topo.sandbox.sim.controllers import NODES, PODS, Clock, Loop
 from arena_topo.sandbox.sim.kubelets import Kubelet
-from arena_topo.sandbox.sim.loops import Clock, Loop
-from arena_topo.sandbox.sim.objects import NODES, PODS
 from arena_topo.sandbox.sim.programs import program_of
-from arena_topo.sandbox.sim.scheduler import Scheduler
+from arena_topo.sandbox.sim.scheduler import schedule
 
 _NAMESPACES = ("default", "kube-system", "kube-public", "other-team")
 _SAVE_SECONDS = 2.0
@@ -90,7 +87,7 @@ class Cluster:
 
     def __init__(self, users: Mapping[str, User], clock: Clock, end: Callable[[], None]) -> None:
         self.store = Store()
-        self.api = Api(self.store, Registry(builtin_kinds()))
+        self.api = Api(self.store, Registry(BUILT_IN))
         self.logs = ContainerLogs()
         self.clock = clock
         self.server = Server(self.api, self.logs, users, self.control)
@@ -136,8 +133,8 @@ class Cluster:
         self.logs.load(state["logs"])
         self._saved_version = self.store.version
         # The registry is not part of the state: what CRDs serve is derived from them again.
-        for crd in self.store.values(crds.CRD_KEY):
-            crds.establish(self.store, self.api.registry, crd, timestamp())
+        for crd in self.store.values(CRD_KEY):
+            establish(self.store, self.api.registry, crd, timestamp())
 
     def save(self, path: Path) -> None:
         """Write the state, whole or not at all."""
@@ -154,15 +151,15 @@ class Cluster:
         api = self.api
         loops = (
             Loop(self.store, {NODES, PODS}, partial(kubelets.report, api)),
-            Loop(self.store, mpi.WATCHED, partial(mpi.step, api)),
-            Loop(self.store, training_operator.WATCHED, partial(training_operator.step, api)),
-            Loop(self.store, jobsets.WATCHED, partial(jobsets.step, api)),
-            Loop(self.store, {jobs.JOBS, PODS}, partial(jobs.step, api)),
-            Loop(self.store, {daemon_sets.DAEMON_SETS, NODES, PODS}, partial(daemon_sets.step, api)),
+            Loop(self.store, kubeflow.WATCHED, partial(kubeflow.sync_mpi_jobs, api)),
+            Loop(self.store, kubeflow.WATCHED, partial(kubeflow.sync_training_jobs, api)),
+            Loop(self.store, jobsets.WATCHED, partial(jobsets.sync_job_sets, api)),
+            Loop(self.store, {JOBS, PODS}, partial(controller_manager.sync_jobs, api)),
+            Loop(self.store, {DAEMON_SETS, NODES, PODS}, partial(controller_manager.sync_daemon_sets, api)),
             Loop(self.store, {NODES, PODS}, partial(kubelets.allocate, api)),
-            Loop(self.store, {PODS, NODES}, Scheduler(api).step),
+            Loop(self.store, {PODS, NODES}, partial(schedule, api)),
             # Anything can own anything, of kinds that are defined later, too.
-            Loop(self.store, None, partial(garbage.collect, api)),
+            Loop(self.store, None, partial(controller_manager.collect_garbage, api)),
         )
         # A sandbox that is killed at once finds its layout's objects again, not a new set with other uids.
         self.save(path)
@@ -182,20 +179,20 @@ class Cluster:
 
     def _complete(self, kind: Kind, obj: Object) -> None:
         """Do what the API server's own controllers do at once: serve a CRD, give a namespace its account."""
-        if kind.key == crds.CRD_KEY:
-            crds.establish(self.store, self.api.registry, obj, timestamp())
+        if kind.key == CRD_KEY:
+            establish(self.store, self.api.registry, obj, timestamp())
         elif kind.key == ("", "namespaces"):
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
             self.api.create(self.api.kind("v1", "ServiceAccount"), obj["metadata"]["name"], account)
 
     def _follow_definitions(self, change: Change) -> None:
         """Serve what a changed CRD defines, and what a deleted one defined no longer."""
-        if change.resource != crds.CRD_KEY:
+        if change.resource != CRD_KEY:
             return
         if change.type == "DELETED":
-            crds.withdraw(self.store, self.api.registry, change.after.body)
+            withdraw(self.store, self.api.registry, change.after.body)
         elif change.before is not None and change.before.body["spec"] != change.after.body["spec"]:
-            crds.establish(self.store, self.api.registry, change.after.body, timestamp())
+            establish(self.store, self.api.registry, change.after.body, timestamp())
 
     def control(self, method: str, path: str, body: Object) -> Object:
         """Answer a request of the administrator about the sandbox itself."""
@@ -235,7 +232,6 @@ class Cluster:
 
 
 def _ensure_identity(home: Home) -> None:
-    """Create certificate, key and tokens where they are missing."""
     if not home.certificate.exists() or not home.key.exists():
         _create_certificate(home)
     if not home.tokens.exists():

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.hardware import Gpu, ShareMode
+from arena_topo.model.cluster import Fabric, Fact, Gpu, GpuNode, Holder, ShareMode, Snapshot, Taint
 from arena_topo.sandbox import layouts, lifecycle
-from arena_topo.sandbox.import_snapshot import layout_document
+from arena_topo.sandbox.layouts import layout_document
 from arena_topo.sandbox.lifecycle import Home
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.cli.conftest import Invoke, invoke

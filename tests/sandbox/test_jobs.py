@@ -89,7 +89,7 @@ def index_of(pod: Object) -> int:
     return int(pod["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"])
 
 
-def planned(client: Client, kind: str) -> list[str]:
+def planned_nodes(client: Client, kind: str) -> list[str]:
     """Return the node of each pod by the plan on the job."""
     job = client.get(f"{_PATHS[kind]}/namespaces/default/{kind}s/bert").body
     plan = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
@@ -104,7 +104,7 @@ def test_a_job_runs_where_it_is_planned_also_when_it_is_resumed(
     arena, client = servers
     outcome = arena("submit", kind, *_SHAPE, "sleep 90000")
     assert 0 == outcome.code, outcome.err
-    assert planned(client, kind) == running(client, kind)
+    assert planned_nodes(client, kind) == running(client, kind)
     assert f"Trainer:   {kind.upper()}" in arena("get", "bert").out
     assert "sleep 90000" in arena("logs", "bert", "--tail=1").out
 
@@ -112,7 +112,7 @@ def test_a_job_runs_where_it_is_planned_also_when_it_is_resumed(
     assert [] == client.get(_PODS, labelSelector=_SELECTORS[kind]).body["items"]
     outcome = arena("resume", "bert")
     assert 0 == outcome.code, outcome.err
-    assert planned(client, kind) == running(client, kind)
+    assert planned_nodes(client, kind) == running(client, kind)
 
     assert 0 == arena("delete", "bert").code
     eventually(lambda: not client.get(_PODS).body["items"], "the end of its pods")
@@ -143,4 +143,4 @@ def test_a_manifest_of_a_set_is_planned(servers: tuple[Arena, Client], tmp_path:
     file.write_text(printed.out, "utf-8")
     outcome = arena("submit", "-f", str(file))
     assert 0 == outcome.code, outcome.err
-    assert planned(client, "jobset") == running(client, "jobset")
+    assert planned_nodes(client, "jobset") == running(client, "jobset")

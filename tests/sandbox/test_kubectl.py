@@ -5,9 +5,10 @@ import json
 import pytest
 
 from arena_topo.agent.manifests import agent_objects
-from arena_topo.cluster.setup import ServedApis, setup_objects
+from arena_topo.cluster.setup import SetupFacts, setup_objects
 from arena_topo.output.text import objects
 from tests.contract.bodies import mpijob, pod
+from tests.contract.cluster import eventually
 from tests.sandbox.conftest import Kubectl
 
 _NODES = ["cn-shanghai.192.168.16.172", "cn-shanghai.192.168.16.173"]
@@ -179,7 +180,7 @@ def test_the_agents_manifest_is_applied_and_runs(kubectl: Kubectl, space: str) -
 
 def test_the_objects_of_the_setup_are_applied(kubectl: Kubectl, space: str) -> None:
     """``cluster setup --users`` without the policy, which the sandbox does not serve: roles and bindings."""
-    prepared, _ = setup_objects(ServedApis(policy_api=""), ["group:research"], space)
+    prepared, _ = setup_objects(SetupFacts(policy_api=""), ["group:research"], space)
     manifest = objects(prepared, "yaml")
     applied = kubectl("apply", "--server-side", "-f", "-", stdin=manifest)
     removed = kubectl("delete", "-f", "-", stdin=manifest)
@@ -208,9 +209,10 @@ def test_the_log_of_a_container_that_crashes_is_shown(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=json.dumps(body))
     state = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=CrashLoopBackOff"
     kubectl("wait", f"--for={state}", "pod/a", "--timeout=60s")
-    log = kubectl("logs", "a")
+    # By now it may have been started again, and have printed nothing yet.
+    log = eventually(lambda: kubectl("logs", "a").stdout, "a line in the log")
     shown = kubectl("describe", "pod", "a").stdout
 
-    assert "nothing is executed here" in log.stdout
+    assert "nothing is executed here" in log
     assert "Back-off restarting failed container main in pod a_" in shown
     assert {"Scheduled", "Pulled", "Created", "Started", "BackOff"} <= set(shown.split())

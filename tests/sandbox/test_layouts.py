@@ -9,7 +9,7 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.server import Cluster
-from arena_topo.sandbox.sim.loops import Clock
+from arena_topo.sandbox.sim.controllers import Clock
 
 _AT = "2026-11-21T08:00:00Z"
 

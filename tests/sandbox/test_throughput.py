@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.prediction.calibration import shipped_calibration
+from arena_topo.prediction.forecast import shipped_calibration
 from arena_topo.prediction.training import Benchmark
 from arena_topo.sandbox.sim.programs import RankGroup, exchange, images_per_second
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.model.cluster import Snapshot
 from arena_topo.output.render import render_topology
 from arena_topo.output.text import document
 from arena_topo.output.top_node import node_details, top_nodes
-from arena_topo.sandbox.import_snapshot import layout_document
+from arena_topo.sandbox.layouts import layout_document
 from tests.contract.cluster import eventually
 from tests.sandbox.served import served
 

@@ -5,7 +5,9 @@ registry/generic/registry/store.go.
 """
 
 import copy
-from collections.abc import Callable
+import secrets
+import uuid
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,13 +15,13 @@ import jsonpatch
 from jsonpatch import JsonPointerException
 
 from arena_topo.model.objects import Object
-from arena_topo.model.text.durations import parse_instant
-from arena_topo.sandbox.api import admission, patches, rules
-from arena_topo.sandbox.api import schema as structural
-from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.requests import (
+from arena_topo.model.text.quantity import parse_instant
+from arena_topo.sandbox.api import patches, rules, schema
+from arena_topo.sandbox.api.resources import (
     Cause,
     DeleteOptions,
+    Kind,
+    Registry,
     StatusError,
     WriteOptions,
     bad_request,
@@ -79,11 +81,11 @@ class Api:
 
     def create(self, kind: Kind, namespace: str, body: Any, options: WriteOptions = _DEFAULTS) -> Object:
         """Create an object and return it."""
-        obj = admission.decode(kind, admission.check_identity(kind, namespace, body), options)
-        obj = admission.initial(kind, obj, timestamp())
-        admission.check(kind, obj, rules.create_errors(kind, obj))
-        schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
-        obj["metadata"]["managedFields"] = patches.after_update(None, obj, schema, writer)
+        obj = _decode(kind, _check_identity(kind, namespace, body), options)
+        obj = _initial(kind, obj, timestamp())
+        _check(kind, obj, rules.create_errors(kind, obj))
+        root, writer = schema.root_schema(kind), _writer(kind, options)
+        obj["metadata"]["managedFields"] = patches.after_update(None, obj, root, writer)
         return self._store_new(kind, obj, options)
 
     def _store_new(self, kind: Kind, obj: Object, options: WriteOptions) -> Object:
@@ -114,13 +116,13 @@ class Api:
         self, kind: Kind, namespace: str, name: str, body: Any, options: WriteOptions = _DEFAULTS
     ) -> Object:
         """Replace an object, or its status where ``options.subresource`` says so, and return it."""
-        obj = admission.check_identity(kind, namespace, body)
+        obj = _check_identity(kind, namespace, body)
         live = self.get(kind, namespace, name)
         # Built-in kinds allow an unconditional update, custom resources do not.
         if kind.custom and not obj["metadata"].get("resourceVersion"):
             text = "Invalid value: 0: must be specified for an update"
             raise invalid(kind, name, [Cause("metadata.resourceVersion", "FieldValueInvalid", text)])
-        return self._replace(kind, live, admission.decode(kind, obj, options), options)
+        return self._replace(kind, live, _decode(kind, obj, options), options)
 
     def patch(
         self,
@@ -143,30 +145,30 @@ class Api:
         elif media == _MERGE_PATCH:
             changed = patches.merge_patch(base, patch)
         elif media == _STRATEGIC_PATCH and not kind.custom:
-            changed = patches.strategic_patch(base, patch, structural.root_schema(kind.schema))
+            changed = patches.strategic_patch(base, patch, schema.root_schema(kind))
         else:
             raise unsupported_media(media, [_JSON_PATCH, _MERGE_PATCH, APPLY_PATCH])
-        obj = admission.check_identity(kind, live["metadata"].get("namespace", ""), changed)
-        return self._replace(kind, live, admission.decode(kind, obj, options), options)
+        obj = _check_identity(kind, live["metadata"].get("namespace", ""), changed)
+        return self._replace(kind, live, _decode(kind, obj, options), options)
 
     def _apply(self, kind: Kind, namespace: str, name: str, body: Any, options: WriteOptions) -> Object:
-        """Apply a configuration on the server, which creates the object where there is none."""
-        obj = admission.check_identity(kind, namespace, body)
+        """Apply a configuration on the server, which creates the object if it does not exist."""
+        obj = _check_identity(kind, namespace, body)
         if obj["metadata"].get("managedFields"):
             raise bad_request("metadata.managedFields must be nil")
         obj["metadata"].setdefault("name", name)
-        schema, writer = structural.root_schema(kind.schema), _writer(kind, options, "Apply")
-        pruned = admission.prune(kind, obj, options)
+        root, writer = schema.root_schema(kind), _writer(kind, options, "Apply")
+        pruned = _prune(kind, obj, options)
         live = self.find(kind, namespace, name)
-        merged = patches.apply(live, pruned, schema, writer, force=options.force)
+        merged = patches.apply(live, pruned, root, writer, force=options.force)
         owners = merged["metadata"].pop("managedFields")
         # Defaults are filled after the merge: a manager must not come to own fields that it did not send.
-        merged = admission.decode(kind, merged, options)
+        merged = _decode(kind, merged, options)
         if live is not None:
             merged["metadata"]["managedFields"] = owners
             return self._replace(kind, live, merged, options, applied=True)
-        created = admission.initial(kind, merged, timestamp())
-        admission.check(kind, created, rules.create_errors(kind, created))
+        created = _initial(kind, merged, timestamp())
+        _check(kind, created, rules.create_errors(kind, created))
         created["metadata"]["managedFields"] = owners
         return self._store_new(kind, created, options)
 
@@ -174,20 +176,20 @@ class Api:
         self, kind: Kind, live: Object, obj: Object, options: WriteOptions, *, applied: bool = False
     ) -> Object:
         _check_preconditions(kind, live, obj["metadata"])
-        obj = admission.keep_identity(live, obj)
+        obj = _keep_identity(live, obj)
         obj = _written_part(kind, live, obj, options.subresource)
         # A write to the status cannot reach the spec, so the rules about changes of the spec do not apply.
         causes = [] if options.subresource else rules.update_errors(kind, live, obj)
-        admission.check(kind, obj, causes)
+        _check(kind, obj, causes)
         # Server-side apply has computed the owners already, as part of its merge.
         if not applied:
-            schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
-            obj["metadata"]["managedFields"] = patches.after_update(live, obj, schema, writer)
+            root, writer = schema.root_schema(kind), _writer(kind, options)
+            obj["metadata"]["managedFields"] = patches.after_update(live, obj, root, writer)
         obj["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         # A write that changes nothing keeps the version and wakes no watch, as on an API server.
         if obj == {**live, "apiVersion": obj["apiVersion"]}:
             return live
-        if admission.has_generation(kind) and _desired(obj) != _desired(live):
+        if _has_generation(kind) and _desired(obj) != _desired(live):
             obj["metadata"]["generation"] = live["metadata"].get("generation", 1) + 1
         if options.dry_run:
             return obj
@@ -267,7 +269,6 @@ def _check_preconditions(kind: Kind, live: Object, meta: Object) -> None:
 
 
 def _unmet(kind: Kind, name: str, word: str, required: str, actual: str) -> StatusError:
-    """Return the error for a deletion whose precondition does not hold."""
     happened = "deleted and then recreated" if word == "UID" else "modified"
     text = (
         f'Operation cannot be fulfilled on {kind.group_kind} "{name}": '
@@ -316,3 +317,143 @@ def _desired(obj: Object) -> Object:
 def seconds_since(instant: str) -> float:
     """Return the seconds that have passed since an instant of an object."""
     return (datetime.now(UTC) - parse_instant(instant)).total_seconds()
+
+
+# From a request's body to an object that may be stored: identity, unknown fields, defaults, checks.
+
+# No vowels and no 0, 1 or 3, so that a random suffix spells no word: k8s.io/apimachinery pkg/util/rand.
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX_LENGTH = 5
+_MAX_GENERATED_NAME = 58  # with its suffix, a generated name has at most the 63 characters of a DNS label
+_GENERATED = frozenset({"pods", "jobs", "daemonsets", "deployments", "statefulsets"})
+_FIXED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
+
+
+def random_suffix() -> str:
+    """Return five characters as the API server appends them to ``generateName``."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+
+
+def _has_generation(kind: Kind) -> bool:
+    """Whether the API server counts the changes of this kind's spec."""
+    return kind.custom or kind.plural in _GENERATED
+
+
+def _check_identity(kind: Kind, namespace: str, body: Any) -> Object:
+    """Return *body* as an object of *kind* in *namespace*; raises StatusError where it contradicts them."""
+    if not isinstance(body, dict) or not body.get("kind"):
+        raise bad_request("Object 'Kind' is missing in the request body")
+    if body.get("apiVersion") != kind.api_version:
+        raise bad_request(
+            f"the API version in the data ({body.get('apiVersion', '')}) does not match the expected API "
+            f"version ({kind.api_version})"
+        )
+    if body["kind"] != kind.kind:
+        text = f'no kind "{body["kind"]}" is registered for version "{kind.api_version}"'
+        raise bad_request(
+            f'{body["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}'
+        )
+    meta = dict(body.get("metadata") or {})
+    # A namespace on a cluster-wide object is ignored; on any other it must be the one of the URL.
+    if not kind.namespaced:
+        meta.pop("namespace", None)
+    elif meta.setdefault("namespace", namespace) != namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return {**body, "metadata": meta}
+
+
+def _prune(kind: Kind, body: Object, options: WriteOptions) -> Object:
+    """Return *body* without unknown fields; raises StatusError where validation is strict."""
+    # kubectl asks for Strict; a client that asks for nothing gets the default, a warning, and the field is
+    # dropped.
+    pruned, unknown = schema.prune(body, schema.root_schema(kind))
+    if unknown and options.validation != "Ignore":
+        texts = [f'unknown field "{path}"' for path in sorted(unknown)]
+        if options.validation == "Strict":
+            raise schema.undecodable(kind, f"strict decoding error: {', '.join(texts)}")
+        options.warnings.extend(texts)
+    obj: Object = pruned
+    return obj
+
+
+def _decode(kind: Kind, body: Object, options: WriteOptions) -> Object:
+    """Return *body* with known fields only, of the right types where it is built in, and with defaults."""
+    obj, root = _prune(kind, body, options), schema.root_schema(kind)
+    if kind.custom:
+        filled: Object = schema.fill_defaults(obj, root)
+        # What its schema refuses is refused in the end, and has no shape in which defaults would fit.
+        has_more = kind.resource in schema.DEFAULTS and not schema.schema_errors(filled, root)
+        return schema.kind_defaults(kind, filled) if has_more else filled
+    # Go decodes null into the zero value, which is left out on the way back; a CRD may allow null as a value.
+    typed: Object = schema.without_nulls(obj)
+    schema.check_types(typed, root, kind)
+    return schema.kind_defaults(kind, typed)
+
+
+def _check(kind: Kind, obj: Object, causes: Iterable[Cause] = ()) -> None:
+    """Raise StatusError with all that is wrong with *obj*; *causes* are by the rules of its kind."""
+    errors, name = list(rules.metadata_errors(obj["metadata"])), obj["metadata"].get("name", "")
+    if not kind.custom:
+        errors += causes
+    else:
+        errors += schema.schema_errors(obj, schema.root_schema(kind))
+    if errors:
+        raise invalid(kind, name, errors)
+    # The rules of a custom kind besides its schema are those of a webhook, which is asked last.
+    if kind.custom and (broken := list(causes)):
+        error = invalid(kind, name, broken)
+        error.message = f'admission webhook "v{kind.singular}.kb.io" denied the request: {error.message}'
+        raise error
+
+
+def _initial(kind: Kind, obj: Object, now: str) -> Object:
+    """Return *obj* with the fields that the server sets on a new object."""
+    meta = dict(obj["metadata"])
+    if meta.get("resourceVersion"):
+        raise bad_request("resourceVersion should not be set on objects to be created")
+    if not meta.get("name") and meta.get("generateName"):
+        meta["name"] = meta["generateName"][:_MAX_GENERATED_NAME] + random_suffix()
+    for name in _SET_BY_SERVER:
+        meta.pop(name, None)
+    meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now}
+    if _has_generation(kind):
+        meta["generation"] = 1
+    created: Object = {**copy.deepcopy(obj), "metadata": meta}
+    if kind.resource == "jobs.batch":
+        created = schema.selecting_its_pods(created)
+    # A layout creates its nodes with their status; every other status is for controllers to write.
+    if kind.has_status and kind.plural != "nodes":
+        created.pop("status", None)
+        created |= _initial_status(kind)
+    return created
+
+
+def _initial_status(kind: Kind) -> Object:
+    if kind.custom:
+        return {}
+    if kind.plural == "pods":
+        return {"status": {"phase": "Pending"}}
+    if kind.plural == "namespaces":
+        return {"status": {"phase": "Active"}}
+    return {"status": {"loadBalancer": {}} if kind.plural == "services" else {}}
+
+
+def _keep_identity(live: Object, obj: Object) -> Object:
+    """Return *obj* with the metadata that clients cannot change, from *live*."""
+    old, meta = live["metadata"], dict(obj["metadata"])
+    # Only the server sets these; what a client sends for them is replaced without an error.
+    for name in _FIXED:
+        meta.pop(name, None)
+        if name in old:
+            meta[name] = old[name]
+    # A write without a version is unconditional: it applies to whatever is stored.
+    meta.setdefault("resourceVersion", old["resourceVersion"])
+    if meta.get("name") != old["name"]:
+        name = meta.get("name", "")
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({old['name']})"
+        )
+    return {**obj, "metadata": meta}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.requests import StatusError, bad_request
+from arena_topo.sandbox.api.resources import StatusError, bad_request
 from arena_topo.sandbox.api.schema import Schema, child, resolve
 
 
@@ -94,7 +94,7 @@ def _item_key(item: Any, schema: Schema) -> str:
 
 
 def _fields_of(obj: Any, schema: Schema) -> _FieldSet:
-    """Return the leaves of *obj* and their values, without those that nobody owns."""
+    """Return the leaves of *obj* and their values, without those that have no owner."""
     fields: _FieldSet = {}
     _collect(obj, schema, (), fields)
     return {
@@ -202,7 +202,7 @@ def _without(entry: Object, paths: set[_Path]) -> list[Object]:
 def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *, force: bool) -> Object:
     """Return *live* with an apply configuration merged in; raises StatusError on a conflict not forced."""
     applied = _fields_of(config, schema)
-    # Nobody can have a conflict about an object that does not exist yet.
+    # There is no conflict about an object that does not exist yet.
     if live is None:
         created: Object = copy.deepcopy(config)
         created["metadata"]["managedFields"] = [writer.entry(applied)]

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.requests import Cause, bad_value, missing_value
+from arena_topo.sandbox.api.resources import Cause, Kind, bad_value, missing_value
 
 
 def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
@@ -97,20 +96,19 @@ def _selection_errors(chosen: Object, template: Object) -> Iterator[Cause]:
 
 
 def _pod_changes(pod: Object, changed: Object) -> Iterator[Cause]:
-    """Yield what may not change of a *pod*."""
     before, after = pod["spec"], changed["spec"]
     old_gates = [gate["name"] for gate in before.get("schedulingGates") or []]
     new_gates = [gate["name"] for gate in after.get("schedulingGates") or []]
     if added := [gate for gate in new_gates if gate not in old_gates]:
-        text = "Forbidden: only deletion is allowed, but found new scheduling gate " + f"'{added[0]}'"
-        yield Cause("spec.schedulingGates", "FieldValueForbidden", text)
+        text = f"only deletion is allowed, but found new scheduling gate '{added[0]}'"
+        yield _forbidden("spec.schedulingGates", text)
     old_selector, new_selector = before.get("nodeSelector") or {}, after.get("nodeSelector") or {}
     # A pod without gates is caught by the comparison below, which covers its node selector.
     if old_gates and any(new_selector.get(key) != value for key, value in old_selector.items()):
         text = "additions only; no label removal or modification is allowed"
         yield bad_value("spec.nodeSelector", new_selector, text)
     if _fixed(before, gated=bool(old_gates)) != _fixed(after, gated=bool(old_gates)):
-        yield Cause("spec", "FieldValueForbidden", f"Forbidden: {_POD_TEXT}")
+        yield _forbidden("spec", _POD_TEXT)
 
 
 def _fixed(spec: Object, *, gated: bool) -> Object:
@@ -147,7 +145,7 @@ _FIXED = (
 )
 _IMMUTABLE = "field is immutable"
 _LOOSE = ("nodeSelector", "tolerations", "schedulingGates")
-"""What of the spec of a template changes while its job is suspended, besides labels and annotations."""
+"""What of the spec of a template changes while its job is suspended, apart from labels and annotations."""
 
 
 def _job_errors(job: Object) -> Iterator[Cause]:
@@ -351,7 +349,6 @@ def _exact_request_errors(request: Object, path: str) -> Iterator[Cause]:
 
 
 def _claim_changes(before: Object, after: Object) -> Iterator[Cause]:
-    """Yield that the spec of a claim may not change."""
     if before.get("spec") != after.get("spec"):
         yield bad_value("spec", after.get("spec"), "field is immutable")
 

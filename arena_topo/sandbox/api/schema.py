@@ -1,21 +1,27 @@
-"""What is served: the built-in kinds, their defaults and schemas, discovery, and selectors."""
+"""What is served: the built-in kinds and those of CRDs, their defaults and their schemas."""
 
 import base64
 import copy
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from arena_topo.model.keys import JOBSET_NAME
 from arena_topo.model.objects import Object
-from arena_topo.model.scheduling import Requirement
 from arena_topo.sandbox.api import rules
-from arena_topo.sandbox.api.kinds import VERBS, Kind, Registry
-from arena_topo.sandbox.api.requests import Cause, StatusError, bad_request, no_such_resource
+from arena_topo.sandbox.api.resources import (
+    VERBS,
+    Cause,
+    Column,
+    Kind,
+    Registry,
+    StatusError,
+    bad_request,
+)
+from arena_topo.sandbox.api.store import Store
 
 # The built-in kinds, and the CRDs that a sandbox starts with.
 
@@ -41,49 +47,73 @@ _RBAC = "rbac.authorization.k8s.io"
 _ADMISSION = "admissionregistration.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class _BuiltIn:
-    """What differs between the built-in kinds, all of which are of version v1."""
-
-    group: str
-    kind: str
-    short_names: tuple[str, ...] = ()
-    subresources: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
+def _plural(singular: str) -> str:
+    """Return the plural as Kubernetes forms it: ``priorityclasses``, ``policies``, ``pods``."""
+    if singular.endswith("y"):
+        return singular.removesuffix("y") + "ies"
+    return singular + ("es" if singular.endswith("s") else "s")
 
 
-_KINDS = (
-    _BuiltIn("", "Pod", ("po",), ("status", "log", "exec", "attach", "portforward"), ("all",)),
-    _BuiltIn("", "Node", ("no",), _STATUS),
-    _BuiltIn("", "Namespace", ("ns",), ("status", "finalize")),
-    _BuiltIn("", "ConfigMap", ("cm",)),
-    _BuiltIn("", "Secret"),
-    _BuiltIn("", "Service", ("svc",), _STATUS, ("all",)),
-    _BuiltIn("", "ServiceAccount", ("sa",)),
-    _BuiltIn("", "Event", ("ev",)),
-    _BuiltIn("", "PersistentVolumeClaim", ("pvc",), _STATUS),
-    _BuiltIn("apps", "Deployment", ("deploy",), _STATUS, ("all",)),
-    _BuiltIn("apps", "DaemonSet", ("ds",), _STATUS, ("all",)),
-    _BuiltIn("apps", "StatefulSet", ("sts",), _STATUS, ("all",)),
-    _BuiltIn("batch", "Job", (), _STATUS, ("all",)),
-    _BuiltIn("coordination.k8s.io", "Lease"),
-    _BuiltIn("scheduling.k8s.io", "PriorityClass", ("pc",)),
-    _BuiltIn("resource.k8s.io", "DeviceClass"),
-    _BuiltIn("resource.k8s.io", "ResourceSlice"),
-    _BuiltIn("resource.k8s.io", "ResourceClaim", (), _STATUS),
-    _BuiltIn("resource.k8s.io", "ResourceClaimTemplate"),
-    _BuiltIn(_APIEXTENSIONS, "CustomResourceDefinition", ("crd", "crds"), _STATUS, ("api-extensions",)),
+def _built_in(
+    group: str,
+    name: str,
+    short_names: tuple[str, ...] = (),
+    subresources: tuple[str, ...] = (),
+    categories: tuple[str, ...] = (),
+) -> Kind:
+    """Return a built-in kind, all of which are of version v1."""
+    is_review = name in _REVIEWS
+    package = f"io.k8s.api.{group.partition('.')[0] or 'core'}"
+    if group == _APIEXTENSIONS:
+        package = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions"
+    return Kind(
+        group=group,
+        version="v1",
+        kind=name,
+        plural=_plural(name.lower()),
+        singular=name.lower(),
+        namespaced=name not in _CLUSTER_WIDE,
+        schema={"$ref": f"{package}.v1.{name}"},
+        short_names=short_names,
+        categories=categories,
+        subresources=subresources,
+        verbs=("create",) if is_review else VERBS,
+        virtual=is_review,
+    )
+
+
+BUILT_IN = (
+    _built_in("", "Pod", ("po",), ("status", "log", "exec", "attach", "portforward"), ("all",)),
+    _built_in("", "Node", ("no",), _STATUS),
+    _built_in("", "Namespace", ("ns",), ("status", "finalize")),
+    _built_in("", "ConfigMap", ("cm",)),
+    _built_in("", "Secret"),
+    _built_in("", "Service", ("svc",), _STATUS, ("all",)),
+    _built_in("", "ServiceAccount", ("sa",)),
+    _built_in("", "Event", ("ev",)),
+    _built_in("", "PersistentVolumeClaim", ("pvc",), _STATUS),
+    _built_in("apps", "Deployment", ("deploy",), _STATUS, ("all",)),
+    _built_in("apps", "DaemonSet", ("ds",), _STATUS, ("all",)),
+    _built_in("apps", "StatefulSet", ("sts",), _STATUS, ("all",)),
+    _built_in("batch", "Job", (), _STATUS, ("all",)),
+    _built_in("coordination.k8s.io", "Lease"),
+    _built_in("scheduling.k8s.io", "PriorityClass", ("pc",)),
+    _built_in("resource.k8s.io", "DeviceClass"),
+    _built_in("resource.k8s.io", "ResourceSlice"),
+    _built_in("resource.k8s.io", "ResourceClaim", (), _STATUS),
+    _built_in("resource.k8s.io", "ResourceClaimTemplate"),
+    _built_in(_APIEXTENSIONS, "CustomResourceDefinition", ("crd", "crds"), _STATUS, ("api-extensions",)),
     # The sandbox has two users and asks neither roles nor policies nor quotas: these are only kept to be
     # read.
-    _BuiltIn("", "ResourceQuota", ("quota",), _STATUS),
-    _BuiltIn(_RBAC, "Role"),
-    _BuiltIn(_RBAC, "RoleBinding"),
-    _BuiltIn(_RBAC, "ClusterRole"),
-    _BuiltIn(_RBAC, "ClusterRoleBinding"),
-    _BuiltIn(_ADMISSION, "ValidatingAdmissionPolicy", (), _STATUS),
-    _BuiltIn(_ADMISSION, "ValidatingAdmissionPolicyBinding"),
-    _BuiltIn("authorization.k8s.io", "SelfSubjectAccessReview"),
-    _BuiltIn("authentication.k8s.io", "SelfSubjectReview"),
+    _built_in("", "ResourceQuota", ("quota",), _STATUS),
+    _built_in(_RBAC, "Role"),
+    _built_in(_RBAC, "RoleBinding"),
+    _built_in(_RBAC, "ClusterRole"),
+    _built_in(_RBAC, "ClusterRoleBinding"),
+    _built_in(_ADMISSION, "ValidatingAdmissionPolicy", (), _STATUS),
+    _built_in(_ADMISSION, "ValidatingAdmissionPolicyBinding"),
+    _built_in("authorization.k8s.io", "SelfSubjectAccessReview"),
+    _built_in("authentication.k8s.io", "SelfSubjectReview"),
 )
 
 
@@ -103,40 +133,6 @@ def initial_crds() -> list[dict[str, Any]]:
     folder = files("arena_topo.sandbox").joinpath("data/crds")
     paths = sorted((path for path in folder.iterdir() if path.name.endswith(".json")), key=lambda p: p.name)
     return [json.loads(path.read_text("utf-8")) for path in paths]
-
-
-def _component(group: str, kind: str) -> str:
-    if group == _APIEXTENSIONS:
-        return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.{kind}"
-    return f"io.k8s.api.{group.partition('.')[0] or 'core'}.v1.{kind}"
-
-
-def _plural(singular: str) -> str:
-    """Return the plural as Kubernetes forms it: ``priorityclasses``, ``policies``, ``pods``."""
-    if singular.endswith("y"):
-        return singular.removesuffix("y") + "ies"
-    return singular + ("es" if singular.endswith("s") else "s")
-
-
-def builtin_kinds() -> list[Kind]:
-    """Return the built-in kinds."""
-    return [
-        Kind(
-            group=row.group,
-            version="v1",
-            kind=row.kind,
-            plural=_plural(row.kind.lower()),
-            singular=row.kind.lower(),
-            namespaced=row.kind not in _CLUSTER_WIDE,
-            schema={"$ref": _component(row.group, row.kind)},
-            short_names=row.short_names,
-            categories=row.categories,
-            subresources=row.subresources,
-            verbs=("create",) if row.kind in _REVIEWS else VERBS,
-            virtual=row.kind in _REVIEWS,
-        )
-        for row in _KINDS
-    ]
 
 
 # Defaults of kinds that clients and the simulation rely on.
@@ -202,7 +198,6 @@ def _pod(pod: Object) -> Object:
 
 
 def _templated(owner: Object) -> Object:
-    """Return an owner of pods whose template has the API's defaults."""
     spec = owner.get("spec", {})
     template = spec.get("template", {})
     filled = {**template, "spec": _pod_spec(template.get("spec", {}))}
@@ -215,7 +210,7 @@ def _daemon_set(daemon_set: Object) -> Object:
 
 def _job(job: Object) -> Object:
     spec = job.get("spec", {})
-    # With a parallelism alone the pods themselves know when their work is done.
+    # With only a parallelism the pods themselves know when their work is done.
     once = {} if "parallelism" in spec else {"completions": 1}
     return _templated({**job, "spec": _JOB | once | spec})
 
@@ -290,7 +285,7 @@ def kind_defaults(kind: Kind, obj: Object) -> Object:
 
 Schema = dict[str, Any]
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
-PRUNED = "x-arena-topo-pruned"
+_PRUNED = "x-arena-topo-pruned"
 """Mark of an object's schema in a CRD, even one that names no fields: all others are dropped."""
 _META = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 _STRING = {"type": "string"}
@@ -333,12 +328,12 @@ def _is_open(schema: Schema) -> bool:
     """Whether any field is accepted: explicitly, or because the schema does not speak of fields."""
     if schema.get(_PRESERVE):
         return True
-    return not any(keyword in schema for keyword in ("properties", "additionalProperties", PRUNED))
+    return not any(keyword in schema for keyword in ("properties", "additionalProperties", _PRUNED))
 
 
-def root_schema(schema: Schema) -> Schema:
-    """Return an object's schema whose apiVersion, kind and metadata are those of every object."""
-    root = resolve(schema)
+def root_schema(kind: Kind) -> Schema:
+    """Return the schema of a kind's objects, with the apiVersion, kind and metadata of every object."""
+    root = resolve(kind.schema)
     fields = {"apiVersion": _STRING, "kind": _STRING, "metadata": _META}
     return {**root, "properties": {**root.get("properties", {}), **fields}}
 
@@ -479,167 +474,83 @@ def undecodable(kind: Kind, why: str) -> StatusError:
     return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
 
-# Discovery: ``/api``, ``/apis`` and below, and the OpenAPI v3 documents.
-#
-# Sources: k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/kube-openapi. kubectl discovers group by group
-# where the aggregated form is not served.
+# CustomResourceDefinitions: what they serve, and their conditions.
 
-_CONNECT_VERBS = ["create", "get"]
-_SUBRESOURCE_VERBS = {
-    "status": ["get", "patch", "update"],
-    "log": ["get"],
-    "finalize": ["update"],
-    "exec": _CONNECT_VERBS,
-    "attach": _CONNECT_VERBS,
-    "portforward": _CONNECT_VERBS,
-}
-_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
+CRD_KEY = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 
-def document(registry: Registry, parts: list[str]) -> Object:
-    """Return the discovery document at the parts of a path; raises StatusError where nothing is served."""
-    match parts:
-        # The core group, which is older than API groups, has a document of its own.
-        case ["api"]:
-            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
-        case ["apis"]:
-            groups = [_group(registry, name) for name in registry.groups() if name]
-            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
-        case ["apis", name]:
-            return {"kind": "APIGroup", "apiVersion": "v1"} | _group(registry, name)
-        case _:
-            return _resources(registry, "/".join(parts))
-
-
-def _group(registry: Registry, name: str) -> Object:
-    served = registry.groups().get(name)
-    if not served:
-        raise no_such_resource()
-    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in served]
-    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
-
-
-def _resources(registry: Registry, root: str) -> Object:
-    kinds = _kinds_at(registry, root)
-    if not kinds:
-        raise no_such_resource()
-    entries = [entry for kind in kinds for entry in _entries(kind)]
-    head = {"groupVersion": kinds[0].api_version, "resources": entries}
-    return {"kind": "APIResourceList", "apiVersion": "v1"} | head
-
-
-def _entries(kind: Kind) -> list[Object]:
-    """Return the entries of a resource and of its subresources."""
-    entry: Object = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced}
-    entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
-    entry |= {"shortNames": list(kind.short_names)} if kind.short_names else {}
-    entry |= {"categories": list(kind.categories)} if kind.categories else {}
-    below: Object = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
-    names = kind.subresources
+def _kinds_of(crd: Object) -> list[Kind]:
+    """Return the kinds that a CustomResourceDefinition serves."""
+    spec = crd["spec"]
+    names = spec["names"]
     return [
-        entry,
-        *({**below, "name": f"{kind.plural}/{name}", "verbs": _SUBRESOURCE_VERBS[name]} for name in names),
+        Kind(
+            group=spec["group"],
+            version=version["name"],
+            kind=names["kind"],
+            plural=names["plural"],
+            # The API server names a singular that a CRD leaves out after the kind.
+            singular=names.get("singular") or names["kind"].lower(),
+            namespaced=spec.get("scope") == "Namespaced",
+            schema=_structural(version.get("schema", {}).get("openAPIV3Schema", {})),
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            subresources=("status",) if "status" in (version.get("subresources") or {}) else (),
+            columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
+            custom=True,
+        )
+        for version in spec["versions"]
+        if version.get("served")
     ]
 
 
-def _kinds_at(registry: Registry, root: str) -> list[Kind]:
-    return [kind for kind in registry if kind.root == root]
+def _structural(schema: Schema) -> Schema:
+    """Return *schema* marked so that fields it does not name are dropped."""
+    marked = dict(schema)
+    if marked.get("type") == "object":
+        marked[_PRUNED] = True
+    if "properties" in marked:
+        marked["properties"] = {name: _structural(field) for name, field in marked["properties"].items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(marked.get(keyword), dict):
+            marked[keyword] = _structural(marked[keyword])
+    return marked
 
 
-def openapi(registry: Registry, root: str) -> Object:
-    """Return the OpenAPI v3 document of ``api/v1`` or ``apis/GROUP/VERSION``, or their list.
-
-    It has what is read of it here: that writes validate fields, for which ``kubectl apply`` looks, and the
-    schemas of custom resources, in which ``doctor`` looks for fields of pods.
-    """
-    if not root:
-        roots = dict.fromkeys(kind.root for kind in registry)
-        return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in roots}}
-    paths, schemas = {}, {}
-    for kind in _kinds_at(registry, root):
-        identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
-        parameters = [{"name": name, "in": "query"} for name in _WRITE_PARAMETERS]
-        patch = {"parameters": parameters, "x-kubernetes-group-version-kind": identity, "responses": {}}
-        base = f"/{root}/namespaces/{{namespace}}" if kind.namespaced else f"/{root}"
-        paths[f"{base}/{kind.plural}/{{name}}"] = {"patch": patch}
-        if kind.custom:
-            # Such as org.kubeflow.v2beta1.MPIJob.
-            name = ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
-            schemas[name] = kind.schema | {"x-kubernetes-group-version-kind": [identity]}
-    info = {"title": "arena-topo sandbox", "version": "v1.36.3"}
-    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+def _column(column: Object) -> Column:
+    return Column(column["name"], column.get("type", "string"), column["jsonPath"], column.get("priority", 0))
 
 
-# Label and field selectors of lists, watches and deletions.
-
-Matcher = Callable[[Object], bool]
-
-_SET = re.compile(r"(?P<key>[\w./-]+)\s+(?P<sign>in|notin)\s*\((?P<values>[^)]*)\)")
-_EQUALITY = re.compile(r"(?P<key>[\w./-]+)\s*(?P<sign>==|!=|=|>|<)\s*(?P<values>[\w.-]*)")
-_PRESENCE = re.compile(r"(?P<sign>!?)\s*(?P<key>[\w./-]+)")
-_SEPARATOR = re.compile(r",(?![^(]*\))")  # a comma that is not inside of parentheses
-_OPERATORS = {"in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
-
-_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
-_FIELDS: Mapping[str, frozenset[str]] = {
-    "pods": frozenset({"spec.nodeName", "spec.schedulerName", "status.phase"}),
-    "nodes": frozenset({"spec.unschedulable"}),
-    "events": frozenset({"reason", "type"} | {f"involvedObject.{key}" for key in _INVOLVED}),
-}
-"""The fields by which lists of a resource can be narrowed, next to name and namespace."""
-
-
-def _label_selector(text: str) -> list[Requirement]:
-    """Return the requirements of a label selector; raises StatusError when it is malformed.
-
-    Example: ``tier in (gold, iron),!own`` is ``tier In gold, iron`` and ``own DoesNotExist``.
-    """
-    return [_label_term(term.strip()) for term in _SEPARATOR.split(text) if term.strip()]
-
-
-def _label_term(term: str) -> Requirement:
-    if match := _SET.fullmatch(term) or _EQUALITY.fullmatch(term):
-        values = tuple(value.strip() for value in match["values"].split(","))
-        return Requirement(match["key"], _OPERATORS[match["sign"]], values)
-    if match := _PRESENCE.fullmatch(term):
-        return Requirement(match["key"], "DoesNotExist" if match["sign"] else "Exists")
-    raise bad_request(f'unable to parse requirement: found "{term}"')
+def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
+    """Serve what *crd* defines and say so in its status."""
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    registry.remove(group, plural)
+    for kind in _kinds_of(crd):
+        registry.add(kind)
+    names = {"singular": crd["spec"]["names"]["kind"].lower(), **crd["spec"]["names"]}
+    names.setdefault("listKind", crd["spec"]["names"]["kind"] + "List")
+    earlier = crd.get("status", {}).get("storedVersions") or []
+    storage = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+    # Objects may still be stored in a version that is the storage version no longer.
+    stored = [*earlier, *(name for name in storage if name not in earlier)]
+    conditions = [
+        {"type": type_, "status": "True", "reason": reason, "message": message, "lastTransitionTime": now}
+        for type_, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    status = {"acceptedNames": names, "storedVersions": stored, "conditions": conditions}
+    # A CRD that was restored with the state is established already; writing it again would be a change.
+    if (crd.get("status", {}).get("acceptedNames"), earlier) != (names, stored):
+        body = copy.deepcopy(crd)
+        body["spec"]["names"] = names
+        store.put(CRD_KEY, body | {"status": status})
 
 
-def _field_term(term: str, kind: Kind) -> Matcher:
-    match = re.fullmatch(r"([\w.]+)\s*(==|!=|=)\s*(.*)", term)
-    if match is None:
-        raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
-    path, sign, value = match.groups()
-    if path not in _FIELDS.get(kind.plural, frozenset()) | {"metadata.name", "metadata.namespace"}:
-        # Kinds with conversions of field labels word it otherwise than those with the two common fields.
-        if kind.plural in _FIELDS or kind.custom:
-            raise bad_request(f"field label not supported: {path}")
-        common = '"metadata.name", "metadata.namespace"'
-        raise bad_request(f'"{path}" is not a known field selector: only {common}')
-    return lambda obj: (_field(obj, path) == value) != (sign == "!=")
-
-
-def _field(obj: Object, path: str) -> str:
-    value: Any = obj
-    for part in path.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
-    if isinstance(value, bool):
-        return str(value).lower()
-    # An absent boolean of a built-in object is false for selectors, any other absent field the empty text.
-    if value is None:
-        return "false" if path == "spec.unschedulable" else ""
-    return str(value)
-
-
-def matcher(labels: str, fields: str, kind: Kind) -> Matcher:
-    """Return the test of a request's selectors; an empty selector matches everything. Raises StatusError."""
-    requirements = _label_selector(labels)
-    field_tests = [_field_term(term.strip(), kind) for term in fields.split(",") if term.strip()]
-
-    def matches(obj: Object) -> bool:
-        own = obj["metadata"].get("labels") or {}
-        labelled = all(requirement.holds(own) for requirement in requirements)
-        return labelled and all(test(obj) for test in field_tests)
-
-    return matches
+def withdraw(store: Store, registry: Registry, crd: Object) -> None:
+    """Stop serving what *crd* defined, and drop its objects."""
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    registry.remove(group, plural)
+    for stored in list(store.scan((group, plural))):
+        store.drop((group, plural), stored.body)

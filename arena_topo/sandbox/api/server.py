@@ -1,12 +1,11 @@
-"""The API over HTTP: authentication, routing, and the form of every answer."""
+"""The API over HTTP: authentication, routing, discovery, and the form of every answer."""
 
-import asyncio
-import base64
 import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Any
 
@@ -14,22 +13,28 @@ import yaml
 from aiohttp import web
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api import admission, container_logs, requests, schema
-from arena_topo.sandbox.api.container_logs import ContainerLogs
-from arena_topo.sandbox.api.kinds import Kind
+from arena_topo.model.text.quantity import parse_instant
+from arena_topo.sandbox.api import lists
 from arena_topo.sandbox.api.objects import APPLY_PATCH, Api
-from arena_topo.sandbox.api.requests import (
+from arena_topo.sandbox.api.resources import (
     ApiRequest,
+    Cause,
+    DeleteOptions,
+    Kind,
+    Registry,
     StatusError,
     User,
     bad_request,
     details_of,
+    invalid,
+    no_such_resource,
     number_of,
+    target_of,
     unsupported_media,
+    verb_of,
 )
-from arena_topo.sandbox.api.schema import Matcher, matcher
-from arena_topo.sandbox.api.store import Change, ObjectKey, Store, Stored, object_key
-from arena_topo.sandbox.api.tables import table
+from arena_topo.sandbox.api.schema import resolve, type_mismatch
+from arena_topo.sandbox.api.store import ContainerLog, ContainerLogs
 
 _VERSION: Object = {
     "major": "1",
@@ -53,6 +58,9 @@ _BODIES = (
     "application/octet-stream",
 )
 _INTO_A_PROCESS = frozenset({"exec", "attach", "portforward"})
+_DELETE_OPTIONS = Kind(
+    "meta.k8s.io", "v1", "DeleteOptions", "deleteoptions", "deleteoptions", namespaced=False
+)
 _CREATED = 201
 _NO_CONTENT = 204
 _Control = Callable[[str, str, Object], Object]
@@ -74,10 +82,20 @@ class Server:
     """The handler of all requests; ``users`` maps tokens to users, ``control`` answers ``/_sandbox``."""
 
     def __init__(self, api: Api, logs: ContainerLogs, users: Mapping[str, User], control: _Control) -> None:
+        self._api = api
         self._registry = api.registry
+        self._logs = logs
         self._users = users
-        self._answers = _Answers(api, logs)
         self._control = control
+        self._verbs: Mapping[str, Callable[[ApiRequest], _Answer]] = {
+            "get": self._get,
+            "list": self._list,
+            "watch": self._watch,
+            "create": self._create,
+            "update": self._update,
+            "patch": self._patch,
+            "delete": self._delete,
+        }
 
     def application(self) -> web.Application:
         """Return the aiohttp application."""
@@ -107,9 +125,9 @@ class Server:
             case ["_sandbox", *_]:
                 return await self._controlled(request, user)
             case ["openapi", "v3", *path]:
-                document = schema.openapi(self._registry, "/".join(path))
+                document = _openapi(self._registry, "/".join(path))
             case ["api"] | ["api", _] | ["apis"] | ["apis", _] | ["apis", _, _]:
-                document = schema.document(self._registry, parts)
+                document = _discovery(self._registry, parts)
             case ["api" | "apis", *_]:
                 return await self._resource(request, user, parts)
             case _:
@@ -131,11 +149,11 @@ class Server:
 
     async def _resource(self, request: web.Request, user: User, parts: list[str]) -> web.StreamResponse:
         query = dict(request.query)
-        target = requests.target_of(self._registry, parts)
+        target = target_of(self._registry, parts)
         api_request = ApiRequest(
             user=user,
             target=target,
-            verb=requests.verb_of(request.method, target, query),
+            verb=verb_of(request.method, target, query),
             query=query,
             body=await _read_body(request),
             media=request.content_type,
@@ -147,7 +165,7 @@ class Server:
         if api_request.verb not in target.kind.verbs:
             text = f"{api_request.verb} is not supported on resources of kind {target.kind.resource!r}"
             raise StatusError(405, "MethodNotAllowed", text, details_of(target.kind, ""))
-        answer = self._answers.answer(api_request)
+        answer = self._answer(api_request)
         if answer.stream is not None:
             return await _stream(request, answer, answer.stream)
         response = web.Response(body=answer.body, status=answer.status, content_type=answer.media)
@@ -157,66 +175,9 @@ class Server:
             response.headers.add("Warning", f'299 - "{escaped}"')
         return response
 
+    # One function per verb: from what a request asks for to the bytes of its answer.
 
-async def _stream(request: web.Request, answer: _Answer, lines: AsyncIterator[bytes]) -> web.StreamResponse:
-    """Send a watch or a log line by line, each at the moment it is written."""
-    response = web.StreamResponse(headers={"Content-Type": answer.media})
-    response.enable_chunked_encoding()
-    await response.prepare(request)
-    async for line in lines:
-        await response.write(line)
-    return response
-
-
-async def _read_body(request: web.Request) -> Any:
-    """Return the decoded body of a request, None without one; raises StatusError if unreadable."""
-    raw = await request.read()
-    if not raw:
-        return None
-    media = request.content_type
-    if media not in _BODIES:
-        raise unsupported_media(media, _BODIES[:2])
-    try:
-        # kubectl sends JSON as apply-patch+yaml, too: json reads it a hundred times faster.
-        is_yaml = "yaml" in media and not raw.lstrip().startswith(b"{")
-        return yaml.safe_load(raw) if is_yaml else json.loads(raw)
-    except (ValueError, yaml.YAMLError) as error:
-        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
-
-
-# One function per verb: from what a request asks for to the bytes of its answer.
-
-
-@dataclass(frozen=True, slots=True)
-class _WatchEvent:
-    """One event of a watch."""
-
-    type: str
-    object: Object
-
-    def line(self) -> bytes:
-        """Return the event as a line of the stream."""
-        return json.dumps({"type": self.type, "object": self.object}, separators=(",", ":")).encode() + b"\n"
-
-
-class _Answers:
-    """Answers requests for resources."""
-
-    def __init__(self, api: Api, logs: ContainerLogs) -> None:
-        self._api = api
-        self._logs = logs
-        self._verbs: Mapping[str, Callable[[ApiRequest], _Answer]] = {
-            "get": self._get,
-            "list": self._list,
-            "watch": self._watch,
-            "create": self._create,
-            "update": self._update,
-            "patch": self._patch,
-            "delete": self._delete,
-        }
-
-    def answer(self, request: ApiRequest) -> _Answer:
-        """Return the answer; raises StatusError."""
+    def _answer(self, request: ApiRequest) -> _Answer:
         if request.target.subresource == "log":
             return self._log(request)
         if request.target.subresource in _INTO_A_PROCESS:
@@ -229,40 +190,27 @@ class _Answers:
         if not request.wants_table:
             return _json(obj)
         meta = {"resourceVersion": obj["metadata"]["resourceVersion"]}
-        return _json(table(target.kind, [obj], meta, _include(request)))
+        return _json(lists.table(request, [obj], meta))
 
     def _list(self, request: ApiRequest) -> _Answer:
-        kind = request.target.kind
-        found = _page_of(self._api.store, kind, request.target.namespace, request.query)
-        if request.wants_table:
-            rows = [stored.body for stored in found.items]
-            return _json(table(kind, rows, found.meta(), _include(request)))
-        return _Answer(_encode_list(kind, found))
+        return _Answer(lists.encoded_list(self._api.store, request))
 
     def _watch(self, request: ApiRequest) -> _Answer:
-        target, query = request.target, dict(request.query)
-        # A watch of one object is a watch of its collection, as the API server treats it.
-        if target.name:
-            query["fieldSelector"] = f"metadata.name={target.name}"
-        events = _watch_events(self._api.store, target.kind, target.namespace, query)
-        if request.wants_table:
-            return _Answer(stream=_table_lines(request, events))
-        return _Answer(stream=(event.line() async for event in events))
+        return _Answer(stream=lists.watch(self._api.store, request))
 
     def _log(self, request: ApiRequest) -> _Answer:
         target = request.target
         pod = self._api.get(target.kind, target.namespace, target.name)
-        container = container_logs.container_of(pod, request.query.get("container", ""))
+        container = _container_of(pod, request.query.get("container", ""))
         # Without a node there is no kubelet to ask: the API server answers with an empty log.
         if not pod["spec"].get("nodeName"):
             return _Answer(status=_NO_CONTENT, media="text/plain")
         previous = request.query.get("previous") == "true"
-        run = container_logs.run_of(pod, container, previous=previous)
+        run = _run_of(pod, container, previous=previous)
         log = self._logs.find(pod["metadata"]["uid"], container, run)
-        return _Answer(stream=container_logs.read(log, request.query), media="text/plain")
+        return _Answer(stream=_read_log(log, request.query), media="text/plain")
 
     def _no_process(self, request: ApiRequest) -> StatusError:
-        """Return the refusal of what needs a process in a pod."""
         target = request.target
         # As on a cluster, a pod that does not exist comes first.
         self._api.get(target.kind, target.namespace, target.name)
@@ -293,7 +241,7 @@ class _Answers:
 
     def _delete(self, request: ApiRequest) -> _Answer:
         target = request.target
-        options = admission.delete_options(request.body, request.query)
+        options = _delete_options(request.body, request.query)
         obj, gone = self._api.delete(target.kind, target.namespace, target.name, options)
         # A pod is answered as it was even when it is gone at once, any other object by a Status.
         if not gone or target.kind.plural == "pods":
@@ -302,6 +250,32 @@ class _Answers:
         details = {key: value for key, value in details.items() if value} | {"uid": obj["metadata"]["uid"]}
         status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
         return _json(status | {"details": details})
+
+
+async def _stream(request: web.Request, answer: _Answer, lines: AsyncIterator[bytes]) -> web.StreamResponse:
+    """Send a watch or a log line by line, each at the moment it is written."""
+    response = web.StreamResponse(headers={"Content-Type": answer.media})
+    response.enable_chunked_encoding()
+    await response.prepare(request)
+    async for line in lines:
+        await response.write(line)
+    return response
+
+
+async def _read_body(request: web.Request) -> Any:
+    """Return the decoded body of a request, None without one; raises StatusError if unreadable."""
+    raw = await request.read()
+    if not raw:
+        return None
+    media = request.content_type
+    if media not in _BODIES:
+        raise unsupported_media(media, _BODIES[:2])
+    try:
+        # kubectl sends JSON as apply-patch+yaml, too: json reads it a hundred times faster.
+        is_yaml = "yaml" in media and not raw.lstrip().startswith(b"{")
+        return yaml.safe_load(raw) if is_yaml else json.loads(raw)
+    except (ValueError, yaml.YAMLError) as error:
+        raise bad_request(f"couldn't get version/kind; json parse error: {error}") from error
 
 
 def _json(body: Object, status: int = 200, warnings: list[str] | None = None) -> _Answer:
@@ -326,227 +300,230 @@ def _versioned(request: ApiRequest, obj: Object) -> Object:
     return obj if obj.get("apiVersion") == version else {**obj, "apiVersion": version}
 
 
-def _include(request: ApiRequest) -> str:
-    return request.query.get("includeObject", "Metadata")
+def _delete_options(body: Any, query: Mapping[str, str]) -> DeleteOptions:
+    """Return the options of a deletion, from the body or else from the query; raises StatusError."""
+    options = _delete_body(body)
+    grace = options.get("gracePeriodSeconds", number_of(query, "gracePeriodSeconds"))
+    propagation = options.get("propagationPolicy", query.get("propagationPolicy"))
+    if propagation not in {None, "Foreground", "Background", "Orphan"}:
+        supported = '"Foreground", "Background", "Orphan", "nil"'
+        raise _unsupported("propagationPolicy", propagation, supported)
+    dry_run = options.get("dryRun") or [value for key, value in query.items() if key == "dryRun"]
+    if set(dry_run) - {"All"}:
+        raise _unsupported("dryRun", dry_run, '"All"')
+    preconditions = options.get("preconditions") or {}
+    return DeleteOptions(
+        grace=grace,
+        propagation=propagation,
+        uid=preconditions.get("uid", ""),
+        version=preconditions.get("resourceVersion", ""),
+        dry_run=bool(dry_run),
+    )
 
 
-async def _table_lines(request: ApiRequest, events: AsyncIterator[_WatchEvent]) -> AsyncIterator[bytes]:
-    """Yield the lines of a watch as tables of one row; only the first has the columns' headers."""
-    headers = True
-    async for event in events:
-        # The object of an error is a Status, which has no row.
-        if event.type == "ERROR":
-            yield event.line()
-            continue
-        meta = event.object["metadata"]
-        # The annotation of a bookmark tells the client that the initial events have ended.
-        rows = [] if event.type == "BOOKMARK" else [event.object]
-        kept = ("resourceVersion", "annotations") if event.type == "BOOKMARK" else ("resourceVersion",)
-        list_meta = {key: meta[key] for key in kept if key in meta}
-        shown = table(request.target.kind, rows, list_meta, _include(request), headers=headers)
-        headers = False
-        yield _WatchEvent(event.type, shown).line()
+def _delete_body(body: Any) -> Object:
+    """Return the body of a deletion; raises StatusError where its fields have not the right types."""
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        word = "array" if isinstance(body, list) else "string"
+        raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {word}")
+    schema = resolve({"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"})
+    if mismatch := type_mismatch(body, schema):
+        path, got, go = mismatch
+        text = f"json: cannot unmarshal {got} into Go struct field DeleteOptions.{path} of type {go}"
+        raise bad_request(text)
+    return {key: value for key, value in body.items() if value is not None}
 
 
-# Lists and watches over the store: selectors, pages that stay one snapshot, and where a watch resumes.
+def _unsupported(field: str, value: object, supported: str) -> StatusError:
+    text = f"Unsupported value: {json.dumps(value)}: supported values: {supported}"
+    return invalid(_DELETE_OPTIONS, "", [Cause(field, "FieldValueNotSupported", text)])
+
+
+# Requests for what containers have printed.
 #
-# A list is answered as of one resource version, and its continue token carries that version. Example: a list
-# with ``limit=2`` at version 7 returns a, b and the token (7, after b); then c is created as version 8. The
-# second page is computed as of version 7: all objects of now, with the changes since 7 taken back from the
-# store's history, which removes c. The client sees the list of version 7 whole, and a watch from version 7
-# then sends c as ADDED.
+# Source of the options' meaning: k8s.io/kubernetes pkg/registry/core/pod/strategy.go (LogLocation) and the
+# kubelet.
 
-_BOOKMARK_SECONDS = 5.0
-_WATCH_SECONDS = 3600  # without a limit of the client's, an API server takes half an hour to an hour
-_INITIAL_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
-_View = Callable[[Stored], bool]
-"""Whether an object is in the namespace of a watch and chosen by its selectors."""
-_LIST_EXPIRED = (
-    "The provided continue parameter is too old to display a consistent list result. You can start a new list"
-    " without the continue parameter."
-)
+_CENTURY = 100 * 365 * 86400  # seconds
+_LOG_OPTIONS = Kind("", "v1", "PodLogOptions", "podlogoptions", "podlogoptions", namespaced=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """Part of a list: its objects, the version they are of, and where the next part begins."""
-
-    items: list[Stored]
-    version: int
-    token: str = ""
-    remaining: int | None = None
-
-    def meta(self) -> Object:
-        """Return the ListMeta."""
-        meta: Object = {"resourceVersion": str(self.version)}
-        meta |= {"continue": self.token} if self.token else {}
-        return meta | ({} if self.remaining is None else {"remainingItemCount": self.remaining})
-
-
-def _page_of(store: Store, kind: Kind, namespace: str, query: Mapping[str, str]) -> _Page:
-    """Return the part of a list that a request asks for; raises StatusError for what cannot be answered."""
-    matches = _matcher(kind, query)
-    limit = max(number_of(query, "limit") or 0, 0)
-    # A list has no use for it, but refuses what is not a number.
-    number_of(query, "timeoutSeconds")
-    version, start = _position(store, query)
-    objects = _as_of(store, kind, version)
-    keys = [key for key in sorted(objects) if (not namespace or key[0] == namespace) and key > start]
-    chosen = [key for key in keys if matches(objects[key].body)]
-    items = [objects[key] for key in chosen]
-    if not limit or len(chosen) <= limit:
-        return _Page(items, version)
-    token = {"v": "meta.k8s.io/v1", "rv": version, "start": "/".join(chosen[limit - 1])}
-    encoded = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
-    # The API server counts the rest only where no selector makes it look at each object.
-    selective = query.get("labelSelector") or query.get("fieldSelector")
-    return _Page(items[:limit], version, encoded, None if selective else len(chosen) - limit)
+def _container_of(pod: Object, name: str) -> str:
+    """Return the container that a log request means; raises StatusError for none, or several."""
+    pod_name, spec = pod["metadata"]["name"], pod["spec"]
+    names = [container["name"] for container in spec["containers"]]
+    # A name may be that of an init container, but the default is only ever an ordinary one.
+    if name:
+        if name not in names + [container["name"] for container in spec.get("initContainers", [])]:
+            raise bad_request(f"container {name} is not valid for pod {pod_name}")
+        return name
+    if len(names) > 1:
+        listed = "[" + " ".join(names) + "]"
+        raise bad_request(f"a container name must be specified for pod {pod_name}, choose one of: {listed}")
+    return str(names[0])
 
 
-def _matcher(kind: Kind, query: Mapping[str, str]) -> Matcher:
-    return matcher(query.get("labelSelector", ""), query.get("fieldSelector", ""), kind)
+def _run_of(pod: Object, container: str, *, previous: bool) -> int:
+    """Return the number of the run to show; raises StatusError when the container has not run yet."""
+    name = pod["metadata"]["name"]
+    states = pod.get("status", {}).get("containerStatuses", [])
+    status: Object = next((state for state in states if state["name"] == container), {})
+    run = int(status.get("restartCount", 0))
+    if previous:
+        if not status.get("lastState", {}).get("terminated"):
+            raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')
+        return run - 1
+    state = status.get("state", {})
+    if "running" not in state and "terminated" not in state:
+        # While a container waits for its next start, as in CrashLoopBackOff, its last run is what it has to
+        # show.
+        if status.get("lastState", {}).get("terminated"):
+            return run - 1
+        reason = state.get("waiting", {}).get("reason", "ContainerCreating")
+        raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
+    return run
 
 
-def _position(store: Store, query: Mapping[str, str]) -> tuple[int, ObjectKey]:
-    """Return the version to show and the key after which to begin."""
-    if token := query.get("continue", ""):
-        version, start = _decode_token(token)
-        if version < store.floor:
-            raise _expired(_LIST_EXPIRED)
-        return version, start
-    # Any version that exists is answered with the newest state, which satisfies "not older than"; the call
-    # only checks.
-    _version_of(store, query)
-    return store.version, ("", "")
+def _read_log(log: ContainerLog, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+    """Return the lines that a request asks for, with ``follow`` until the end; raises StatusError."""
+    follow, stamped = query.get("follow") == "true", query.get("timestamps") == "true"
+    return _lines(log, _first_line(log, query), follow=follow, stamped=stamped)
 
 
-def _decode_token(token: str) -> tuple[int, ObjectKey]:
+async def _lines(log: ContainerLog, position: int, *, follow: bool, stamped: bool) -> AsyncIterator[bytes]:
+    while True:
+        changed = log.changed
+        while position < len(log.lines):
+            stamp, text = log.lines[position]
+            position += 1
+            yield (f"{stamp} {text}\n" if stamped else f"{text}\n").encode()
+        if not follow or log.closed:
+            return
+        await changed.wait()
+
+
+def _first_line(log: ContainerLog, query: Mapping[str, str]) -> int:
+    """Return the first line to show, by tail and since."""
+    start, since = 0, None
+    tail, seconds = number_of(query, "tailLines"), number_of(query, "sinceSeconds")
+    if tail is not None:
+        start = max(len(log.lines) - _checked("tailLines", tail, 0), 0)
+    if seconds is not None:
+        # A hundred years is before any log, and still an instant.
+        span = min(_checked("sinceSeconds", seconds, 1), _CENTURY)
+        since = datetime.now(UTC) - timedelta(seconds=span)
+    elif "sinceTime" in query:
+        since = _instant(query["sinceTime"])
+    while since is not None and start < len(log.lines) and parse_instant(log.lines[start][0]) < since:
+        start += 1
+    return start
+
+
+def _checked(name: str, value: int, least: int) -> int:
+    """Return *value*; raises StatusError where it is below *least*, in the words of the API's validation."""
+    if value < least:
+        bound = "greater than or equal to 0" if least == 0 else "greater than 0"
+        text = f"Invalid value: {value}: must be {bound}"
+        raise invalid(_LOG_OPTIONS, "", [Cause(name, "FieldValueInvalid", text)])
+    return value
+
+
+def _instant(text: str) -> datetime:
     try:
-        # Tokens carry no padding, as Go's RawURLEncoding writes them; Python's decoder insists on it.
-        content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, _, name = content["start"].partition("/")
-        return int(content["rv"]), (namespace, name)
-    except (ValueError, KeyError, TypeError):
-        raise bad_request("continue key is not valid: illegal base64 data") from None
+        return parse_instant(text)
+    except ValueError:
+        raise bad_request(
+            f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}"'
+        ) from None
 
 
-def _expired(message: str) -> StatusError:
-    return StatusError(410, "Expired", message)
+# Discovery: ``/api``, ``/apis`` and below, and the OpenAPI v3 documents.
+#
+# Sources: k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/kube-openapi. kubectl discovers group by group
+# where the aggregated form is not served.
+
+_CONNECT_VERBS = ["create", "get"]
+_SUBRESOURCE_VERBS = {
+    "status": ["get", "patch", "update"],
+    "log": ["get"],
+    "finalize": ["update"],
+    "exec": _CONNECT_VERBS,
+    "attach": _CONNECT_VERBS,
+    "portforward": _CONNECT_VERBS,
+}
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
-def _version_of(store: Store, query: Mapping[str, str]) -> int:
-    """Return the resource version of a request, 0 without one; raises StatusError for a future one."""
-    text = query.get("resourceVersion") or "0"
-    if not text.isdigit():
-        raise bad_request(f'invalid resource version: Invalid value: "{text}"')
-    # On a real server a client may be ahead of the watch cache, so it is asked to try again a second later.
-    if int(text) > store.version:
-        message = f"Too large resource version: {text}, current: {store.version}"
-        raise StatusError(504, "Timeout", message, {"retryAfterSeconds": 1})
-    return int(text)
+def _discovery(registry: Registry, parts: list[str]) -> Object:
+    """Return the discovery document at the parts of a path; raises StatusError where nothing is served."""
+    match parts:
+        # The core group, which is older than API groups, has a document of its own.
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            groups = [_group(registry, name) for name in registry.groups() if name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["apis", name]:
+            return {"kind": "APIGroup", "apiVersion": "v1"} | _group(registry, name)
+        case _:
+            return _resources(registry, "/".join(parts))
 
 
-def _as_of(store: Store, kind: Kind, version: int) -> dict[ObjectKey, Stored]:
-    """Return the objects of a kind as of *version*, by taking later changes back, the newest first."""
-    objects = {object_key(stored.body): stored for stored in store.scan(kind.key)}
-    later = list(store.since(version)) if version < store.version else []
-    for change in reversed(later):
-        if change.resource != kind.key:
-            continue
-        if change.before is None:
-            objects.pop(change.key, None)
-        else:
-            objects[change.key] = change.before
-    return objects
+def _group(registry: Registry, name: str) -> Object:
+    served = registry.groups().get(name)
+    if not served:
+        raise no_such_resource()
+    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in served]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def _encode_list(kind: Kind, part: _Page) -> bytes:
-    """Return a page as the JSON of a List, from objects that are encoded already."""
-    head: Object = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": part.meta()}
-    # Each revision is encoded once and spliced in: a list of thousands of pods is then a matter of joining
-    # bytes.
-    body = json.dumps(head, separators=(",", ":"))[:-1].encode()
-    return body + b',"items":[' + b",".join(stored.encoded for stored in part.items) + b"]}"
+def _resources(registry: Registry, root: str) -> Object:
+    kinds = _kinds_at(registry, root)
+    if not kinds:
+        raise no_such_resource()
+    entries = [entry for kind in kinds for entry in _entries(kind)]
+    head = {"groupVersion": kinds[0].api_version, "resources": entries}
+    return {"kind": "APIResourceList", "apiVersion": "v1"} | head
 
 
-def _watch_events(
-    store: Store, kind: Kind, namespace: str, query: Mapping[str, str]
-) -> AsyncIterator[_WatchEvent]:
-    """Return the events of a watch for ``timeoutSeconds``; raises StatusError before the first."""
-    matches, version = _matcher(kind, query), _version_of(store, query)
-    # A generator refuses nothing before its first event.
-    number_of(query, "timeoutSeconds")
-
-    def inside(stored: Stored) -> bool:
-        return (not namespace or object_key(stored.body)[0] == namespace) and matches(stored.body)
-
-    return _events(store, kind, query, version, inside)
-
-
-async def _events(
-    store: Store, kind: Kind, query: Mapping[str, str], version: int, inside: _View
-) -> AsyncIterator[_WatchEvent]:
-    bookmarks = query.get("allowWatchBookmarks") == "true"
-    streams_list = query.get("sendInitialEvents") == "true"
-    loop = asyncio.get_running_loop()
-    end = loop.time() + (number_of(query, "timeoutSeconds") or _WATCH_SECONDS)
-    queue: asyncio.Queue[Change] = asyncio.Queue()
-    # Listening begins before the first event, so that no change falls between the two.
-    stop = store.listen(queue.put_nowait)
-    try:
-        for event in list(_initial_events(store, kind, 0 if streams_list else version, inside)):
-            yield event
-            # After an expired version there is nothing to continue from; the client lists again.
-            if event.type == "ERROR":
-                return
-        if streams_list and bookmarks:
-            yield _bookmark(kind, store.version, _INITIAL_END)
-        while (left := end - loop.time()) > 0:
-            try:
-                change = await asyncio.wait_for(queue.get(), min(left, _BOOKMARK_SECONDS))
-            except TimeoutError:
-                # A quiet watch must still learn of new versions, or its own falls out of the history.
-                if bookmarks:
-                    yield _bookmark(kind, store.version)
-                continue
-            if change.resource == kind.key and (seen := _event_of(change, inside)):
-                yield seen
-    finally:
-        stop()
+def _entries(kind: Kind) -> list[Object]:
+    entry: Object = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced}
+    entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
+    entry |= {"shortNames": list(kind.short_names)} if kind.short_names else {}
+    entry |= {"categories": list(kind.categories)} if kind.categories else {}
+    below: Object = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
+    names = kind.subresources
+    return [
+        entry,
+        *({**below, "name": f"{kind.plural}/{name}", "verbs": _SUBRESOURCE_VERBS[name]} for name in names),
+    ]
 
 
-def _initial_events(store: Store, kind: Kind, version: int, inside: _View) -> Iterator[_WatchEvent]:
-    """Yield what comes before the first new change: the present objects, or the changes since a version."""
-    if version == 0:
-        yield from (_WatchEvent("ADDED", stored.body) for stored in store.scan(kind.key) if inside(stored))
-    elif version < store.floor:
-        text = f"too old resource version: {version} ({store.floor})"
-        yield _WatchEvent("ERROR", _expired(text).status())
-    else:
-        changes = (change for change in store.since(version) if change.resource == kind.key)
-        yield from (event for change in changes if (event := _event_of(change, inside)))
+def _kinds_at(registry: Registry, root: str) -> list[Kind]:
+    return [kind for kind in registry if kind.root == root]
 
 
-def _event_of(change: Change, inside: _View) -> _WatchEvent | None:
-    """Return the event that a watch with a selector sees of a change: objects enter and leave its view.
+def _openapi(registry: Registry, root: str) -> Object:
+    """Return the OpenAPI v3 document of ``api/v1`` or ``apis/GROUP/VERSION``, or their list.
 
-    With ``tier=gold``, a ConfigMap that is relabelled from gold to iron is DELETED for the watch, and one
-    that is relabelled from iron to gold is ADDED, although both changes are modifications.
+    It has what is read of it here: that writes validate fields, for which ``kubectl apply`` looks, and the
+    schemas of custom resources, in which ``doctor`` looks for fields of pods.
     """
-    seen_before = change.before is not None and inside(change.before)
-    if change.type == "DELETED":
-        return _WatchEvent("DELETED", change.after.body) if seen_before else None
-    if inside(change.after):
-        return _WatchEvent("MODIFIED" if seen_before else "ADDED", change.after.body)
-    # The client knows the object as it was when it matched, so that is what it gets, with the version of the
-    # change.
-    if seen_before and change.before is not None:
-        meta = change.before.body["metadata"] | {"resourceVersion": str(change.after.version)}
-        return _WatchEvent("DELETED", change.before.body | {"metadata": meta})
-    return None
-
-
-def _bookmark(kind: Kind, version: int, extra: Object | None = None) -> _WatchEvent:
-    """Return the event that says how far the watch has come."""
-    meta = {"resourceVersion": str(version), **(extra or {})}
-    return _WatchEvent("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta})
+    if not root:
+        roots = dict.fromkeys(kind.root for kind in registry)
+        return {"paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}"} for root in roots}}
+    paths, schemas = {}, {}
+    for kind in _kinds_at(registry, root):
+        identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+        parameters = [{"name": name, "in": "query"} for name in _WRITE_PARAMETERS]
+        patch = {"parameters": parameters, "x-kubernetes-group-version-kind": identity, "responses": {}}
+        base = f"/{root}/namespaces/{{namespace}}" if kind.namespaced else f"/{root}"
+        paths[f"{base}/{kind.plural}/{{name}}"] = {"patch": patch}
+        if kind.custom:
+            # Such as org.kubeflow.v2beta1.MPIJob.
+            name = ".".join((*reversed(kind.group.split(".")), kind.version, kind.kind))
+            schemas[name] = kind.schema | {"x-kubernetes-group-version-kind": [identity]}
+    info = {"title": "arena-topo sandbox", "version": "v1.36.3"}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}

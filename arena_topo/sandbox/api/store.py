@@ -1,18 +1,20 @@
-"""Where objects live: a resource version for every change, and the history that watches resume from.
+"""Where objects and logs live: a version for every change, and the history that watches resume from.
 
 Example: a store at version 7 puts a changed object, which gets version 8, and remembers the change with the
 object before and after it. A watch from version 7 gets that change, however late it comes, until ``compact``
 or too many later changes make 8 the floor; from then on the watch gets 410 and its client lists again.
 """
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Literal
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.kinds import ResourceKey
+from arena_topo.sandbox.api.resources import ResourceKey
 
 ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
@@ -152,3 +154,64 @@ def object_key(body: Object) -> ObjectKey:
     """Return the key under which an object is stored."""
     meta = body["metadata"]
     return (meta.get("namespace", ""), meta["name"])
+
+
+# What containers have printed.
+
+
+@dataclass(slots=True)
+class ContainerLog:
+    """The stamped lines of one run of one container, and whether it has ended."""
+
+    lines: list[tuple[str, str]] = field(default_factory=list)
+    closed: bool = False
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def write(self, text: str) -> None:
+        """Add a line, stamped with the present instant."""
+        # Kubelets stamp lines with nanoseconds, which Python's clock does not have.
+        self.lines.append((datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z"), text))
+        self._notify()
+
+    def close(self) -> None:
+        """Mark the run as ended."""
+        self.closed = True
+        self._notify()
+
+    def _notify(self) -> None:
+        # Each follower waits for the event that it took before it read; the next change gets a new one.
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+
+class ContainerLogs:
+    """The logs of all containers, by the pod's uid, the container's name and the run's number."""
+
+    def __init__(self) -> None:
+        self._logs: dict[tuple[str, str, int], ContainerLog] = {}
+
+    def open(self, uid: str, container: str, run: int = 0) -> ContainerLog:
+        """Return the log of a run, a new one if there is none."""
+        return self._logs.setdefault((uid, container, run), ContainerLog())
+
+    def find(self, uid: str, container: str, run: int) -> ContainerLog:
+        """Return the log of a run; an ended one without lines if there is none."""
+        return self._logs.get((uid, container, run), ContainerLog(closed=True))
+
+    def forget(self, uid: str) -> None:
+        """Drop the logs of a pod that is gone; followers see their end."""
+        for key in [key for key in self._logs if key[0] == uid]:
+            self._logs.pop(key).close()
+
+    def dump(self) -> list[Object]:
+        """Return all logs as JSON has them."""
+        return [
+            {"uid": uid, "container": container, "run": run, "lines": log.lines, "closed": log.closed}
+            for (uid, container, run), log in self._logs.items()
+        ]
+
+    def load(self, logs: list[Object]) -> None:
+        """Restore dumped logs."""
+        for log in logs:
+            lines = [(stamp, text) for stamp, text in log["lines"]]
+            self._logs[log["uid"], log["container"], log["run"]] = ContainerLog(lines, closed=log["closed"])

@@ -1,1 +1,1 @@
-"""What happens on the simulated cluster: scheduling, running, the MPI operator, clean-up."""
+"""What happens on the simulated cluster: controllers, operators, the scheduler and kubelets."""

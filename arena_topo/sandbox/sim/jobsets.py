@@ -14,13 +14,16 @@ from functools import partial
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.model.keys import JOBSET_GLOBAL_INDEX, JOBSET_JOB_INDEX, JOBSET_NAME, JOBSET_ROLE
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.objects import Api, seconds_since
-from arena_topo.sandbox.api.requests import DeleteOptions
-from arena_topo.sandbox.sim.jobs import JOBS, ending
-from arena_topo.sandbox.sim.objects import (
+from arena_topo.sandbox.api.objects import Api
+from arena_topo.sandbox.api.resources import DeleteOptions
+from arena_topo.sandbox.sim.controller_manager import CLOCK_SECONDS, JOBS, ending, expire
+from arena_topo.sandbox.sim.controllers import (
     controlled,
+    create,
+    create_missing,
     delete,
-    owner_reference,
+    headless_service,
+    owned,
     put_status,
     record_event,
     set_condition,
@@ -33,16 +36,17 @@ _COMPONENT = "jobset-controller"
 _DOMAIN = "jobset.sigs.k8s.io"
 _ATTEMPT = f"{_DOMAIN}/restart-attempt"
 _FOREGROUND = DeleteOptions(propagation="Foreground")
-_CLOCK_SECONDS = 1.0  # times to live are whole seconds
 _COUNTS = ("ready", "succeeded", "failed", "active", "suspended")
 _Counts = dict[str, int]
+_Condition = tuple[str, str, str, str]
+"""Type, status, reason and message."""
 
 
-def step(api: Api) -> float | None:
-    """Bring every set to where it should be; return in how many seconds a time to live may be over."""
+def sync_job_sets(api: Api) -> float | None:
+    """Bring every set to where it should be; return the seconds until a time to live may be over."""
     sync_each(api, _JOB_SETS, partial(_sync, api))
     timed = any("ttlSecondsAfterFinished" in job_set["spec"] for job_set in api.store.values(_JOB_SETS))
-    return _CLOCK_SECONDS if timed else None
+    return CLOCK_SECONDS if timed else None
 
 
 def _sync(api: Api, job_set: Object) -> None:
@@ -57,20 +61,20 @@ def _sync(api: Api, job_set: Object) -> None:
     failed = [name for name, end in ends.items() if end == "Failed"]
     if end := next((c for c in status.get("conditions", []) if _is_end(c)), None):
         _delete(api, [job for job in jobs if job["metadata"]["name"] not in ends])
-        _expire(api, job_set, end["lastTransitionTime"])
+        expire(api, job_set, end["lastTransitionTime"], _FOREGROUND)
     elif failed:
         _fail(api, job_set, status, failed[0])
     elif _has_succeeded(job_set, [job for job in jobs if job["metadata"]["name"] in ends]):
         text = "jobset completed successfully"
-        _end(api, job_set, status, _condition(JOBSET.succeeded, "True", "AllJobsCompleted", text))
+        _end(api, job_set, status, (JOBSET.succeeded, "True", "AllJobsCompleted", text))
     else:
         _delete(api, [job for job in own if job not in jobs])
-        _keep(api, job_set, status, own, counts)
+        _reconcile_jobs(api, job_set, status, own, counts)
     put_status(api, _JOB_SETS, job_set, status)
 
 
 def _label(job: Object, key: str) -> str:
-    # Anybody may take the labels of a Job away.
+    # A user can remove the labels of a Job.
     return str((job["metadata"].get("labels") or {}).get(key, ""))
 
 
@@ -95,25 +99,20 @@ def _counts(role: Object, jobs: list[Object]) -> _Counts:
     return counts
 
 
-def _set(api: Api, job_set: Object, status: Object, condition: Object, *, warning: bool = False) -> None:
+def _set(api: Api, job_set: Object, status: Object, condition: _Condition, *, warning: bool = False) -> None:
     """Set a condition, which is written for the first time only where it is True; an event says so too."""
-    known = any(each["type"] == condition["type"] for each in status.get("conditions", []))
-    values = (condition["type"], condition["status"], condition["reason"], condition["message"])
-    if (known or condition["status"] == "True") and set_condition(status, *values):
-        reason, message = condition["reason"], condition["message"]
+    name, value, reason, message = condition
+    known = any(each["type"] == name for each in status.get("conditions", []))
+    if (known or value == "True") and set_condition(status, *condition):
         record_event(api, job_set, _COMPONENT, reason, message, warning=warning, action="Reconciling")
 
 
-def _condition(name: str, value: str, reason: str, message: str) -> Object:
-    return {"type": name, "status": value, "reason": reason, "message": message}
-
-
-def _end(api: Api, job_set: Object, status: Object, condition: Object) -> None:
-    name = condition["type"]
+def _end(api: Api, job_set: Object, status: Object, condition: _Condition) -> None:
+    name, *_, message = condition
     is_failure = name == JOBSET.failed
     _set(api, job_set, status, condition, warning=is_failure)
-    text = "jobset failed" if is_failure else condition["message"]
-    _set(api, job_set, status, _condition("RestartingJobSet", "False", f"JobSet{name}", text))
+    text = "jobset failed" if is_failure else message
+    _set(api, job_set, status, ("RestartingJobSet", "False", f"JobSet{name}", text))
     status["terminalState"] = name
 
 
@@ -122,15 +121,15 @@ def _fail(api: Api, job_set: Object, status: Object, first: str) -> None:
     policy, behind = job_set["spec"].get("failurePolicy"), f"(first failed job: {first})"
     if policy is None:
         text = f"jobset failed due to one or more job failures {behind}"
-        _end(api, job_set, status, _condition(JOBSET.failed, "True", "FailedJobs", text))
+        _end(api, job_set, status, (JOBSET.failed, "True", "FailedJobs", text))
     elif status.get("restartsCountTowardsMax", 0) >= policy.get("maxRestarts", 0):
         text = f"jobset failed due to reaching max number of restarts {behind}"
-        _end(api, job_set, status, _condition(JOBSET.failed, "True", "ReachedMaxRestarts", text))
+        _end(api, job_set, status, (JOBSET.failed, "True", "ReachedMaxRestarts", text))
     else:
         status["restarts"] += 1
         status["restartsCountTowardsMax"] = status.get("restartsCountTowardsMax", 0) + 1
         text = f"applying RestartJobSet failure policy action {behind}"
-        restarting = _condition("RestartingJobSet", "True", "DefaultFailurePolicy", text)
+        restarting = ("RestartingJobSet", "True", "DefaultFailurePolicy", text)
         _set(api, job_set, status, restarting, warning=True)
 
 
@@ -148,42 +147,33 @@ def _delete(api: Api, jobs: list[Object]) -> None:
         delete(api, job, _FOREGROUND)
 
 
-def _expire(api: Api, job_set: Object, ended: str) -> None:
-    ttl = job_set["spec"].get("ttlSecondsAfterFinished")
-    if ttl is not None and seconds_since(ended) >= ttl:
-        delete(api, job_set, _FOREGROUND)
-
-
-def _keep(
+def _reconcile_jobs(
     api: Api, job_set: Object, status: Object, own: list[Object], counts: Mapping[str, _Counts]
 ) -> None:
     """Create the Jobs that are missing; suspend, or resume, those that are there."""
-    namespace, spec = job_set["metadata"]["namespace"], job_set["spec"]
+    spec = job_set["spec"]
     suspended, names = bool(spec.get("suspend")), {job["metadata"]["name"] for job in own}
     if spec["network"]["enableDNSHostnames"]:
-        service, services = _service(job_set), api.kind("v1", "Service")
-        if api.find(services, namespace, service["metadata"]["name"]) is None:
-            api.create(services, namespace, service)
+        create_missing(api, job_set, "Service", _subdomain(job_set), partial(_service, job_set))
     for role in _started(job_set, counts):
         for index in range(role["replicas"]):
-            # One of the last attempt may still have the name.
+            # A Job of the last attempt may still have the name.
             if _job_name(job_set, role, index) not in names:
-                job = _job(job_set, role, index, status["restarts"])
-                api.create(api.kind("batch/v1", "Job"), namespace, job)
+                create(api, _job(job_set, role, index, status["restarts"]))
         for job in own:
             if _label(job, JOBSET_ROLE) == role["name"] and not ending(job):
-                _pass_on(api, job, role, suspended=suspended)
+                _propagate(api, job, role, suspended=suspended)
     there = sum(count["ready"] + count["succeeded"] for count in counts.values())
     if not suspended and there == _count(spec.get("replicatedJobs") or []):
-        _set(api, job_set, status, _condition("RestartingJobSet", "False", "JobsReady", "all jobs are ready"))
-    word = _condition("Suspended", "True", "SuspendedJobs", "jobset is suspended")
+        _set(api, job_set, status, ("RestartingJobSet", "False", "JobsReady", "all jobs are ready"))
+    word = ("Suspended", "True", "SuspendedJobs", "jobset is suspended")
     if not suspended:
-        word = _condition("Suspended", "False", "ResumeJobs", "jobset is resumed")
+        word = ("Suspended", "False", "ResumeJobs", "jobset is resumed")
     _set(api, job_set, status, word)
 
 
 def _started(job_set: Object, counts: Mapping[str, _Counts]) -> Iterator[Object]:
-    """Yield the roles whose time has come: those that they depend on are ready, or complete."""
+    """Yield the roles that can start: those that they depend on are ready, or complete."""
     in_order = job_set["spec"]["startupPolicy"]["startupPolicyOrder"] == "InOrder"
     replicas = {role["name"]: role["replicas"] for role in job_set["spec"].get("replicatedJobs") or ()}
 
@@ -198,7 +188,7 @@ def _started(job_set: Object, counts: Mapping[str, _Counts]) -> Iterator[Object]
                 return
 
 
-def _pass_on(api: Api, job: Object, role: Object, *, suspended: bool) -> None:
+def _propagate(api: Api, job: Object, role: Object, *, suspended: bool) -> None:
     """Suspend a Job, or resume it with what its role's template has become meanwhile."""
     if bool(job["spec"].get("suspend")) == suspended:
         return
@@ -229,18 +219,15 @@ def _subdomain(job_set: Object) -> str:
 
 
 def _service(job_set: Object) -> Object:
-    """Return the headless Service that gives pods their host names."""
-    meta, network = job_set["metadata"], job_set["spec"]["network"]
-    spec: Object = {"clusterIP": "None", "clusterIPs": ["None"], "selector": {JOBSET_NAME: meta["name"]}}
-    spec |= {"publishNotReadyAddresses": True} if network.get("publishNotReadyAddresses") else {}
-    owned = {"name": _subdomain(job_set), "namespace": meta["namespace"]}
-    owned |= {"ownerReferences": [owner_reference(job_set)]}
-    return {"apiVersion": "v1", "kind": "Service", "metadata": owned, "spec": spec}
+    selector = {JOBSET_NAME: job_set["metadata"]["name"]}
+    is_early = job_set["spec"]["network"].get("publishNotReadyAddresses")
+    early = {"publishNotReadyAddresses": True} if is_early else {}
+    return headless_service(owned(job_set, _subdomain(job_set)), selector, **early)
 
 
 def _job(job_set: Object, role: Object, index: int, attempt: int) -> Object:
     """Return Job *index* of a role, whose pods get what it says of itself, too."""
-    marks, template = _marks(job_set, role, index, attempt), copy.deepcopy(role["template"])
+    marks, template = _identity_labels(job_set, role, index, attempt), copy.deepcopy(role["template"])
     spec, meta = template["spec"], template.get("metadata") or {}
     pod = spec["template"]
     for owner in (meta, pod_meta := dict(pod.get("metadata") or {})):
@@ -250,12 +237,11 @@ def _job(job_set: Object, role: Object, index: int, attempt: int) -> Object:
     if job_set["spec"]["network"]["enableDNSHostnames"]:
         pod["spec"]["subdomain"] = _subdomain(job_set)
     spec["suspend"] = bool(job_set["spec"].get("suspend"))
-    meta |= {"name": _job_name(job_set, role, index), "namespace": job_set["metadata"]["namespace"]}
-    meta["ownerReferences"] = [owner_reference(job_set)]
+    meta |= owned(job_set, _job_name(job_set, role, index))
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": spec}
 
 
-def _marks(job_set: Object, role: Object, index: int, attempt: int) -> dict[str, str]:
+def _identity_labels(job_set: Object, role: Object, index: int, attempt: int) -> dict[str, str]:
     """Return the labels, which are annotations as well, that say where in the set a Job is."""
     meta, roles = job_set["metadata"], job_set["spec"]["replicatedJobs"]
     group = role.get("groupName", "default")

@@ -12,34 +12,33 @@ from itertools import combinations
 from math import comb
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, LinkGraph
+from arena_topo.model.cluster import Gpu, LinkGraph
 from arena_topo.model.keys import GPU_RESOURCES, GPU_TOPOLOGY, HAMI_ALLOCATED, HAMI_REGISTER, HAMI_USE_GPUS
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.container_logs import ContainerLog, ContainerLogs
 from arena_topo.sandbox.api.objects import Api, timestamp
-from arena_topo.sandbox.api.requests import DeleteOptions
-from arena_topo.sandbox.api.store import Change
-from arena_topo.sandbox.sim.loops import Clock
-from arena_topo.sandbox.sim.objects import (
-    ENDED_PHASES,
+from arena_topo.sandbox.api.resources import DeleteOptions
+from arena_topo.sandbox.api.store import Change, ContainerLog, ContainerLogs
+from arena_topo.sandbox.layouts import AS_PUBLISHED, LOST, link_score
+from arena_topo.sandbox.sim.controllers import (
     NODES,
     PODS,
-    address_of,
+    Clock,
+    current,
     delete,
+    has_ended,
     is_deleting,
     put_status,
     record_event,
 )
 from arena_topo.sandbox.sim.programs import PodProgram
-from arena_topo.sandbox.vendor_agents import AS_PUBLISHED, LOST, link_score
 from arena_topo.topology.assemble import occupancy
-from arena_topo.topology.objects import Malformed, NodeFacts, PodFacts, Reading, node_facts, pod_facts
+from arena_topo.topology.objects import NodeFacts, PodFacts, Reading, node_facts, pod_facts
 from arena_topo.topology.sources import annotation, hami
 
 # In seconds of the simulation, of which ``Clock.speed`` pass in a real one.
 _PULL_SECONDS = 0.5
 _START_SECONDS = 0.5
-_STOP_SECONDS = 0.3
+_STOP_SECONDS = 0.1
 _BACKOFF_SECONDS = 2.0
 _WAIT_SECONDS = 0.2
 _STOPPED = 143
@@ -93,15 +92,11 @@ class Kubelet:
         if is_deleting(pod):
             if uid not in self._stops:
                 self._stops[uid] = _task(self._stop(pod))
-        elif uid not in self._runs and pod["status"].get("phase") not in ENDED_PHASES:
+        elif uid not in self._runs and not has_ended(pod):
             self._runs[uid] = _task(self._run_pod(pod))
 
     def _current(self, pod: Object) -> Object | None:
-        meta = pod["metadata"]
-        stored = self._api.store.get(PODS, meta["namespace"], meta["name"])
-        if stored is None or stored.body["metadata"]["uid"] != meta["uid"]:
-            return None
-        return stored.body
+        return current(self._api, PODS, pod)
 
     def _change(self, pod: Object, status_of: Callable[[Object], Object]) -> None:
         """Store a new status of *pod*, unless it is gone."""
@@ -190,7 +185,6 @@ class Kubelet:
         return program.code or 0
 
     async def _stop(self, pod: Object) -> None:
-        """Stop a pod that is being deleted and remove it."""
         if task := self._runs.pop(pod["metadata"]["uid"], None):
             task.cancel()
             for container in pod["spec"]["containers"]:
@@ -202,7 +196,7 @@ class Kubelet:
         current = self._current(pod)
         if current is None:
             return
-        # With a finalizer the object stays, as a pod that has ended, until somebody removes it.
+        # With a finalizer the object stays, as a pod that has ended, until the finalizer is removed.
         if current["metadata"].get("finalizers"):
             self._change(pod, partial(_ended, code=_STOPPED))
             self._stops.pop(pod["metadata"]["uid"], None)
@@ -211,7 +205,7 @@ class Kubelet:
 
 
 def _task(work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-    """Return a task that prints why it failed, as nobody waits for it."""
+    """Return a task that prints why it failed, since nothing awaits it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_print_failure)
     return task
@@ -229,7 +223,7 @@ def _creating(pod: Object) -> Object:
     waiting = {"waiting": {"reason": "ContainerCreating"}}
     status = _status(pod, "Pending", waiting, "ContainersNotReady")
     status.setdefault("startTime", timestamp())
-    return status | {"hostIP": address_of(pod["spec"]["nodeName"])}
+    return status | {"hostIP": _address_of(pod["spec"]["nodeName"])}
 
 
 def _running(pod: Object) -> Object:
@@ -238,13 +232,12 @@ def _running(pod: Object) -> Object:
     # restart.
     address = f"10.244.{digest[0]}.{digest[1] % 254 + 1}"
     if pod["spec"].get("hostNetwork"):
-        address = address_of(pod["spec"]["nodeName"])
+        address = _address_of(pod["spec"]["nodeName"])
     status = _status(pod, "Running", {"running": {"startedAt": timestamp()}})
     return status | {"podIP": address, "podIPs": [{"ip": address}]}
 
 
 def _ended(pod: Object, code: int) -> Object:
-    """Return the status of a pod that will not run again."""
     phase, reason = ("Succeeded", "PodCompleted") if code == 0 else ("Failed", "PodFailed")
     return _status(pod, phase, _terminated(pod, code), reason)
 
@@ -304,6 +297,15 @@ def _terminated(pod: Object, code: int) -> Object:
     return {"terminated": body | ({"startedAt": old["startedAt"]} if old else {})}
 
 
+def _address_of(name: str) -> str:
+    """Return a node's address: the one in its name (``cn.192.168.16.172``), or one derived from it."""
+    parts = [part.rpartition("-")[2] for part in name.split(".")[-4:]]
+    if len(parts) == 4 and all(part.isdigit() for part in parts):
+        return ".".join(parts)
+    digest = hashlib.sha256(name.encode()).digest()
+    return f"10.{digest[0]}.{digest[1]}.{digest[2] % 254 + 1}"
+
+
 # What a kubelet reports of its node.
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -358,7 +360,7 @@ def _reported(node: Object, *, is_lost: bool) -> Object:
     # one.
     status.setdefault("capacity", {"cpu": "8", "memory": "32Gi", "pods": "110"})
     status.setdefault("allocatable", status["capacity"])
-    addresses = [{"type": "InternalIP", "address": address_of(name)}, {"type": "Hostname", "address": name}]
+    addresses = [{"type": "InternalIP", "address": _address_of(name)}, {"type": "Hostname", "address": name}]
     status.setdefault("addresses", addresses)
     status.setdefault("nodeInfo", _INFO)
     taints = [taint for taint in spec.pop("taints", []) if taint["key"] != _UNREACHABLE]
@@ -376,7 +378,7 @@ def _reported(node: Object, *, is_lost: bool) -> Object:
 # NVIDIA's plugin gives a pod the free GPUs with the best links between them and knows nothing of other pods
 # of its job; our agent then reads the allocation from the kubelet and writes it into the node's annotation.
 # HAMi chooses by the same scores, takes a pod's own list of UUIDs first, and writes the allocation on the
-# pod. Where nothing but labels is published, nobody sees which GPUs a pod holds, as on such a cluster.
+# pod. Where only labels are published, which GPUs a pod holds is not visible, as on such a cluster.
 #
 # Example: on a DGX-1 whose GPU 0 is taken, a pod with two GPUs gets 1 and 2, the first of the free pairs with
 # two NVLinks, and the annotation's users gain ``"team/job-worker-0": [1, 2]``.
@@ -392,7 +394,7 @@ def allocate(api: Api) -> None:
     pods: dict[str, list[Object]] = {}
     for pod in sorted(api.store.values(PODS), key=_age):
         node = pod["spec"].get("nodeName")
-        if node and pod["status"].get("phase") not in ENDED_PHASES:
+        if node and not has_ended(pod):
             pods.setdefault(node, []).append(pod)
     for node in api.store.values(NODES):
         published = node["metadata"].get("annotations") or {}
@@ -402,7 +404,7 @@ def allocate(api: Api) -> None:
             elif GPU_TOPOLOGY in published:
                 _publish(api, node, pods.get(node["metadata"]["name"], []))
         # A user may write anything into an annotation: then nothing is published for its node.
-        except (Malformed, DocumentError):
+        except DocumentError:
             continue
 
 

@@ -24,12 +24,11 @@ from arena_topo.model.keys import (
 from arena_topo.model.objects import Object
 from arena_topo.model.plan import Range, Transport
 from arena_topo.model.text.quantity import resources
-from arena_topo.prediction.calibration import Calibration, shipped_calibration
-from arena_topo.prediction.forecast import Workload, predict
+from arena_topo.prediction.forecast import Calibration, Workload, predict, shipped_calibration
 from arena_topo.prediction.training import MODELS, Benchmark, benchmark_of
 from arena_topo.sandbox.api.objects import Api
-from arena_topo.sandbox.sim.objects import NODES, PODS
-from arena_topo.sandbox.vendor_agents import RUNS
+from arena_topo.sandbox.layouts import RUNS
+from arena_topo.sandbox.sim.controllers import NODES, PODS
 
 _ITERATIONS = 10
 _PRODUCT = "nvidia.com/gpu.product"
@@ -105,7 +104,7 @@ def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     if benchmark is not None and groups:
         return PodProgram(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]), ending.code or 0)
     text = f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"
-    # A program that is meant to run always, and whose end nobody can know, is a server.
+    # A program with restartPolicy Always whose command does not say how it ends counts as a server.
     is_server = not ending.known and pod["spec"].get("restartPolicy") == "Always"
     if ending.code is None or is_server:
         return PodProgram(((0.0, text),) if is_server else (), None)
@@ -139,7 +138,7 @@ def _noise(seed: str, index: int) -> float:
     return (digest[0] / 255 - 0.5) * 0.006
 
 
-# How a command line ends, as far as it says so itself.
+# How a command line ends, if it says so itself.
 
 _SERVER = re.compile(r"(?:^|[\s/;&|])(?:sshd|pause)(?:\s|$)|\bsleep\s+inf(?:inity)?\b|\btail\s+-[fF]\b")
 """A program that never ends by itself, such as the sshd of MPI workers, also at a script's end."""
@@ -186,7 +185,7 @@ def ending_of(command: str) -> _Ending:
 # How fast Arena's VGG16/ResNet50 benchmarks run where their ranks were placed, by the tool's own prediction.
 #
 # The simulation knows products and not links: rings over a whole group of GPUs that see each other run at a
-# figure of their product, and GPUs whose speed nobody published compute as fast as a V100.
+# figure of their product, and GPUs without a published speed compute as fast as a V100.
 
 _INSIDE = {"V100": 93.0, "A100": 230.0, "H100": 370.0, "H200": 370.0}
 """GB/s of rings over GPUs that see each other: four of a V100 cube mesh, NVSwitches elsewhere."""

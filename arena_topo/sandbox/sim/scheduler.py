@@ -10,13 +10,13 @@ from itertools import combinations, islice
 from arena_topo.model.cluster import Taint
 from arena_topo.model.keys import ACK_GPU, GANG_MIN_AVAILABLE, GANG_NAME, TOPOLOGY_NAME
 from arena_topo.model.objects import Object
-from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration, untolerated
+from arena_topo.model.pods import Requirement, SelectorTerm, Toleration, untolerated
 from arena_topo.model.text.quantity import resources
 from arena_topo.sandbox.api.objects import Api, timestamp
-from arena_topo.sandbox.sim.objects import (
-    ENDED_PHASES,
+from arena_topo.sandbox.sim.controllers import (
     NODES,
     PODS,
+    has_ended,
     is_deleting,
     put_status,
     record_event,
@@ -74,125 +74,126 @@ class _Verdict:
     preemptible: bool = False
 
 
-class Scheduler:
-    """Binds pods to nodes."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-
-    def step(self) -> None:
-        """Schedule whatever can be scheduled now."""
-        pods = self._api.store.values(PODS)
-        waiting = [pod for pod in pods if _is_waiting(pod)]
-        # Most changes bring nothing to schedule: the nodes need not be summed up then.
-        if not waiting:
-            return
-        nodes = self._nodes(pods)
-        gangs: dict[_GangKey, _Gang] = {}
-        for pod in sorted(waiting, key=_order):
-            key = _gang_of(pod)
-            if pod["spec"].get("schedulingGates"):
-                self._set_unscheduled(pod, "SchedulingGated", _GATED)
-            elif key is None:
-                self._place(pod, nodes)
-            else:
-                gang = gangs.setdefault(key, _Gang("/".join(key), _minimum(pod)))
-                gang.waiting.append(pod)
-        for key, gang in gangs.items():
-            gang.bound = sum(_gang_of(pod) == key and bool(pod["spec"].get("nodeName")) for pod in pods)
-            self._place_gang(gang, nodes)
-
-    def _nodes(self, pods: list[Object]) -> list[SchedulerNode]:
-        states = {state.name: state for state in map(node_state, self._api.store.values(NODES))}
-        for pod in pods:
-            state = states.get(pod["spec"].get("nodeName", ""))
-            if state is not None and pod["status"].get("phase") not in ENDED_PHASES:
-                state.add(pod)
-        return sorted(states.values(), key=lambda state: state.name)
-
-    def _place(self, pod: Object, nodes: list[SchedulerNode]) -> None:
-        chosen, verdicts = _choose(pod, nodes)
-        if chosen is None:
-            self._reject(pod, _explain(verdicts))
-            return
-        chosen.add(pod)
-        self._bind(pod, chosen.name)
-
-    def _place_gang(self, gang: _Gang, nodes: list[SchedulerNode]) -> None:
-        """Bind as many pods of a gang as have room, or none where that leaves it below its minimum."""
-        count = gang.bound + len(gang.waiting)
-        if count < gang.minimum:
-            numbers = f"current pods number: {count}, minMember of group: {gang.minimum}"
-            text = f"pre-filter pod {{}} cannot find enough sibling pods, {numbers}"
-            self._reject_all(gang.waiting, text)
-            return
-        # Without an arrangement, as on every cluster but ACK's, each pod goes to the node that suits it best.
-        arranged = _arrange(gang.waiting, nodes) or {}
-        by_name = {node.name: node for node in nodes}
-        placed: list[tuple[Object, SchedulerNode]] = []
-        failed: list[tuple[Object, str]] = []
-        for pod in gang.waiting:
-            node = by_name.get(arranged.get(pod["metadata"]["name"], ""))
-            chosen, verdicts = (node, []) if node else _choose(pod, nodes)
-            if chosen is None:
-                failed.append((pod, _explain(verdicts)))
-            else:
-                chosen.add(pod)
-                placed.append((pod, chosen))
-        if gang.bound + len(placed) >= gang.minimum:
-            if arranged:
-                self._annotate_gpus(placed)
-            for pod, node in placed:
-                self._bind(pod, node.name)
+def schedule(api: Api) -> None:
+    """Schedule whatever can be scheduled now."""
+    pods = api.store.values(PODS)
+    waiting = [pod for pod in pods if _is_waiting(pod)]
+    # Most changes bring nothing to schedule: the nodes need not be summed up then.
+    if not waiting:
+        return
+    nodes = _nodes(api, pods)
+    gangs: dict[_GangKey, _Gang] = {}
+    for pod in sorted(waiting, key=_order):
+        key = _gang_of(pod)
+        if pod["spec"].get("schedulingGates"):
+            _set_unscheduled(api, pod, "SchedulingGated", _GATED)
+        elif key is None:
+            _place(api, pod, nodes)
         else:
-            # The room is free again for the gangs behind this one.
-            for pod, node in placed:
-                node.remove(pod)
-            culprit = failed[0][0]["metadata"]["name"]
-            text = f"due to Pod {culprit} is unschedulable even after PostFilter"
-            self._reject_all([pod for pod, _ in placed], f"PodGroup {gang.name} gets rejected {text}")
-        for pod, message in failed:
-            self._reject(pod, message)
+            gang = gangs.setdefault(key, _Gang("/".join(key), _minimum(pod)))
+            gang.waiting.append(pod)
+    for key, gang in gangs.items():
+        gang.bound = sum(_gang_of(pod) == key and bool(pod["spec"].get("nodeName")) for pod in pods)
+        _place_gang(api, gang, nodes)
 
-    def _annotate_gpus(self, placed: list[tuple[Object, SchedulerNode]]) -> None:
-        """Write on the pods of a gang on one ACK node which GPUs they get."""
-        node, pods = placed[0][1], [pod for pod, _ in placed]
-        # The gang's own pods are on the node already, and have no GPUs yet.
-        others = [pod for pod in node.pods if not any(pod is own for own in pods)]
-        annotations = _choose_gpus(self._api, replace(node, pods=others), pods)
-        for pod in pods:
-            if gpus := annotations.get(pod["metadata"]["name"]):
-                body = copy.deepcopy(pod)
-                body["metadata"].setdefault("annotations", {})[_GROUP] = gpus
-                self._api.store.put(PODS, body)
 
-    def _bind(self, pod: Object, node: str) -> None:
-        meta = pod["metadata"]
-        body = copy.deepcopy(self._api.get(self._api.kind("v1", "Pod"), meta["namespace"], meta["name"]))
-        body["spec"]["nodeName"] = node
-        conditions = [c for c in body["status"].get("conditions", []) if c["type"] != "PodScheduled"]
-        scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-        body["status"]["conditions"] = [*conditions, scheduled | {"lastTransitionTime": timestamp()}]
-        bound = self._api.store.put(PODS, body)
-        text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
-        record_event(self._api, bound, _NAME, "Scheduled", text, action="Binding")
+def _nodes(api: Api, pods: list[Object]) -> list[SchedulerNode]:
+    states = {state.name: state for state in map(node_state, api.store.values(NODES))}
+    for pod in pods:
+        state = states.get(pod["spec"].get("nodeName", ""))
+        if state is not None and not has_ended(pod):
+            state.add(pod)
+    return sorted(states.values(), key=lambda state: state.name)
 
-    def _reject_all(self, pods: list[Object], text: str) -> None:
-        for pod in pods:
-            self._reject(pod, text.replace("{}", pod["metadata"]["name"]))
 
-    def _reject(self, pod: Object, message: str) -> None:
-        if self._set_unscheduled(pod, "Unschedulable", message):
-            reason = "FailedScheduling"
-            record_event(self._api, pod, _NAME, reason, message, warning=True, action="Scheduling")
+def _place(api: Api, pod: Object, nodes: list[SchedulerNode]) -> None:
+    chosen, verdicts = _choose(pod, nodes)
+    if chosen is None:
+        _reject(api, pod, _explain(verdicts))
+        return
+    chosen.add(pod)
+    _bind(api, pod, chosen.name)
 
-    def _set_unscheduled(self, pod: Object, reason: str, message: str) -> bool:
-        """Write why *pod* waits; return whether that is new."""
-        status = copy.deepcopy(pod["status"])
-        if not set_condition(status, "PodScheduled", "False", reason, message):
-            return False
-        put_status(self._api, PODS, pod, status)
-        return True
+
+def _place_gang(api: Api, gang: _Gang, nodes: list[SchedulerNode]) -> None:
+    """Bind as many pods of a gang as have room, or none where that leaves it below its minimum."""
+    count = gang.bound + len(gang.waiting)
+    if count < gang.minimum:
+        numbers = f"current pods number: {count}, minMember of group: {gang.minimum}"
+        text = f"pre-filter pod {{}} cannot find enough sibling pods, {numbers}"
+        _reject_all(api, gang.waiting, text)
+        return
+    # Without an arrangement, as on every cluster but ACK's, each pod goes to the node that suits it best.
+    arranged = _arrange(gang.waiting, nodes) or {}
+    by_name = {node.name: node for node in nodes}
+    placed: list[tuple[Object, SchedulerNode]] = []
+    failed: list[tuple[Object, str]] = []
+    for pod in gang.waiting:
+        node = by_name.get(arranged.get(pod["metadata"]["name"], ""))
+        chosen, verdicts = (node, []) if node else _choose(pod, nodes)
+        if chosen is None:
+            failed.append((pod, _explain(verdicts)))
+        else:
+            chosen.add(pod)
+            placed.append((pod, chosen))
+    if gang.bound + len(placed) >= gang.minimum:
+        if arranged:
+            _annotate_gpus(api, placed)
+        for pod, node in placed:
+            _bind(api, pod, node.name)
+    else:
+        # The room is free again for the gangs behind this one.
+        for pod, node in placed:
+            node.remove(pod)
+        culprit = failed[0][0]["metadata"]["name"]
+        text = f"due to Pod {culprit} is unschedulable even after PostFilter"
+        _reject_all(api, [pod for pod, _ in placed], f"PodGroup {gang.name} gets rejected {text}")
+    for pod, message in failed:
+        _reject(api, pod, message)
+
+
+def _annotate_gpus(api: Api, placed: list[tuple[Object, SchedulerNode]]) -> None:
+    node, pods = placed[0][1], [pod for pod, _ in placed]
+    # The gang's own pods are on the node already, and have no GPUs yet.
+    others = [pod for pod in node.pods if not any(pod is own for own in pods)]
+    annotations = _choose_gpus(api, replace(node, pods=others), pods)
+    for pod in pods:
+        if gpus := annotations.get(pod["metadata"]["name"]):
+            body = copy.deepcopy(pod)
+            body["metadata"].setdefault("annotations", {})[_GROUP] = gpus
+            api.store.put(PODS, body)
+
+
+def _bind(api: Api, pod: Object, node: str) -> None:
+    meta = pod["metadata"]
+    body = copy.deepcopy(api.get(api.kind("v1", "Pod"), meta["namespace"], meta["name"]))
+    body["spec"]["nodeName"] = node
+    conditions = [c for c in body["status"].get("conditions", []) if c["type"] != "PodScheduled"]
+    scheduled = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+    body["status"]["conditions"] = [*conditions, scheduled | {"lastTransitionTime": timestamp()}]
+    bound = api.store.put(PODS, body)
+    text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
+    record_event(api, bound, _NAME, "Scheduled", text, action="Binding")
+
+
+def _reject_all(api: Api, pods: list[Object], text: str) -> None:
+    for pod in pods:
+        _reject(api, pod, text.replace("{}", pod["metadata"]["name"]))
+
+
+def _reject(api: Api, pod: Object, message: str) -> None:
+    if _set_unscheduled(api, pod, "Unschedulable", message):
+        reason = "FailedScheduling"
+        record_event(api, pod, _NAME, reason, message, warning=True, action="Scheduling")
+
+
+def _set_unscheduled(api: Api, pod: Object, reason: str, message: str) -> bool:
+    """Write why *pod* waits; return whether that is new."""
+    status = copy.deepcopy(pod["status"])
+    if not set_condition(status, "PodScheduled", "False", reason, message):
+        return False
+    put_status(api, PODS, pod, status)
+    return True
 
 
 def _is_waiting(pod: Object) -> bool:
@@ -200,7 +201,7 @@ def _is_waiting(pod: Object) -> bool:
     # Pods of other schedulers (Volcano, Kueue) wait and get no condition, as on a cluster without them.
     if spec.get("schedulerName", _NAME) != _NAME or spec.get("nodeName"):
         return False
-    return pod["status"].get("phase") not in ENDED_PHASES and not is_deleting(pod)
+    return not has_ended(pod) and not is_deleting(pod)
 
 
 def _order(pod: Object) -> tuple[int, str, str]:
@@ -245,7 +246,6 @@ def _load(node: SchedulerNode, resources: set[str]) -> float:
 
 
 def _explain(verdicts: list[_Verdict]) -> str:
-    """Return kube-scheduler's message for a pod that no node can take."""
     total = len(verdicts)
     if not total:
         return "no nodes available to schedule pods"
@@ -388,7 +388,7 @@ def _arrange(pods: list[Object], nodes: list[SchedulerNode]) -> dict[str, str] |
 
     None where the pods do not ask, or no single node has room: the scheduler then places them one by one.
     """
-    if not all(_asks(pod) for pod in pods):
+    if not all(_wants_topology(pod) for pod in pods):
         return None
     count = sum(_requests_of(pod).get(ACK_GPU, 0) for pod in pods)
     fitting = [
@@ -404,7 +404,7 @@ def _arrange(pods: list[Object], nodes: list[SchedulerNode]) -> dict[str, str] |
     return {pod["metadata"]["name"]: best.name for pod in pods}
 
 
-def _asks(pod: Object) -> bool:
+def _wants_topology(pod: Object) -> bool:
     return TOPOLOGY_NAME in (pod["metadata"].get("labels") or {}) and bool(_requests_of(pod).get(ACK_GPU))
 
 

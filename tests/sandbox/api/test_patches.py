@@ -4,10 +4,10 @@ import pytest
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.patches import strategic_patch
-from arena_topo.sandbox.api.requests import StatusError
-from arena_topo.sandbox.api.schema import builtin_kinds, root_schema
+from arena_topo.sandbox.api.resources import StatusError
+from arena_topo.sandbox.api.schema import BUILT_IN, root_schema
 
-_POD = root_schema(next(kind.schema for kind in builtin_kinds() if kind.kind == "Pod"))
+_POD = root_schema(next(kind for kind in BUILT_IN if kind.kind == "Pod"))
 _SIDE = {"name": "side", "image": "s"}
 
 

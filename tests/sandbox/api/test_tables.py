@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.sandbox.api.tables import human_duration
+from arena_topo.sandbox.api.lists import human_duration
 
 _HOUR, _YEAR = 3600, 365 * 86400
 

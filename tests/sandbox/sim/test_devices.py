@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.model.cluster import GpuNode
 from arena_topo.sandbox.lifecycle import Home

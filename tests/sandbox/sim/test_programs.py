@@ -3,11 +3,11 @@
 import pytest
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.kinds import Registry
 from arena_topo.sandbox.api.objects import Api
+from arena_topo.sandbox.api.resources import Registry
 from arena_topo.sandbox.api.store import Store
+from arena_topo.sandbox.layouts import RUNS
 from arena_topo.sandbox.sim.programs import PodProgram, ending_of, program_of
-from arena_topo.sandbox.vendor_agents import RUNS
 from tests.contract.bodies import pod
 
 
