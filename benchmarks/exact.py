@@ -6,12 +6,12 @@ from itertools import combinations
 from arena_topo.planner.fleet import Fleet, domains_at, level_names
 from arena_topo.planner.offers import Use
 
-Merit = tuple[int, int, float, float, int, int]
+Score = tuple[int, int, float, float, int, int]
 """Level, nodes, busbw and busbw inside the nodes (negative), damage on the nodes used, places left in the domain."""
 
 
-def merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int]) -> Merit:
-    """Return the merit of a placement, the lowest best, given the best GPUs on each of its nodes.
+def score(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int]) -> Score:
+    """Return the score of a placement, the lowest best, given the best GPUs on each of its nodes.
 
     *workers* are those of each node that is used, by position.
     """
@@ -34,12 +34,12 @@ def merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int
     return level, len(offers), -across, -inside, damage, left if level else 0
 
 
-def best_merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: int) -> Merit | None:
-    """Return the merit of the best of all placements, None where there is none."""
+def best_score(fleet: Fleet, gpus: int, places: Sequence[int], workers: int) -> Score | None:
+    """Return the score of the best of all placements, None if there is none."""
     able = [position for position, count in enumerate(places) if count]
     return min(
         (
-            merit(fleet, gpus, places, dict(zip(chosen, split, strict=True)))
+            score(fleet, gpus, places, dict(zip(chosen, split, strict=True)))
             for size in range(1, len(able) + 1)
             for chosen in combinations(able, size)
             for split in _splits([places[position] for position in chosen], workers)

@@ -19,8 +19,8 @@ from arena_topo.model.cluster import Snapshot
 from arena_topo.model.plan import Demand, Placement
 from arena_topo.planner.fleet import Fleet, capacity_for, make_fleet
 from arena_topo.planner.groups import Answer
-from arena_topo.planner.plan import plan_shape
-from benchmarks.exact import Merit, best_merit, merit
+from arena_topo.planner.plan import plan_on
+from benchmarks.exact import Score, best_score, score
 from benchmarks.fleets import FILLS, SHAPES, demands, large, misleading, random_small
 from benchmarks.peers.gangs import RULES, Rule
 
@@ -67,15 +67,15 @@ def _row(count: int, fill: str, snapshot: Snapshot) -> str:
     gc.collect()
     # Objects of the fleet stay for the whole measurement; frozen, they are not scanned by every collection.
     gc.freeze()
-    times = timed(lambda demand: plan_shape(demand, fleet), demands(ROUNDS))
+    times = timed(lambda demand: plan_on(demand, fleet), demands(ROUNDS))
     first, later = times[: len(SHAPES)], times[len(SHAPES) :]
-    answers = [plan_shape(demand, fleet) for demand in demands(1)]
+    answers = [plan_on(demand, fleet) for demand in demands(1)]
     placed = [answer for answer in answers if isinstance(answer, Placement)]
     proven = sum(all(step.proven for step in answer.why) for answer in placed)
     # Apart from the timed rounds, because tracing makes everything several times slower.
     tracemalloc.start()
     for demand in demands(1):
-        plan_shape(demand, fleet)
+        plan_on(demand, fleet)
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     gc.unfreeze()
@@ -100,7 +100,7 @@ def print_shapes(count: int) -> None:
     print(f"\n{count:,} nodes, fragmented, ms (median of {ROUNDS - 1}; peers of {PEER_ROUNDS})\n")
     print(f"| workers x GPUs | arena-topo | {' | '.join(RULES)} |")
     print("|---|---|" + "---|" * len(RULES))
-    ours = timed(lambda demand: plan_shape(demand, fleet), demands(ROUNDS))
+    ours = timed(lambda demand: plan_on(demand, fleet), demands(ROUNDS))
     theirs = {
         name: timed(partial(_by_rule, rule, fleet), demands(PEER_ROUNDS)) for name, rule in RULES.items()
     }
@@ -123,20 +123,20 @@ def print_quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
     for snapshot, demand in cases:
         fleet = make_fleet(snapshot)
         places = capacity_for(demand, fleet).places
-        best = best_merit(fleet, demand.gpus, places, demand.workers)
+        best = best_score(fleet, demand.gpus, places, demand.workers)
         if best is None:
             continue
         fitting += 1
-        answer = plan_shape(demand, fleet)
+        answer = plan_on(demand, fleet)
         assert isinstance(answer, Placement), "a place was overlooked"
         ours = _taken(fleet, answer)
         if all(step.proven for step in answer.why):
             proven += 1
-            honest += merit(fleet, demand.gpus, places, ours) == best
+            honest += score(fleet, demand.gpus, places, ours) == best
         answers: dict[str, Answer] = {"arena-topo": ours}
         answers |= {rule: decided(fleet, places, demand.workers) for rule, decided in RULES.items()}
         for rule, taken in answers.items():
-            reached = merit(fleet, demand.gpus, places, taken) if taken else None
+            reached = score(fleet, demand.gpus, places, taken) if taken else None
             scores[rule] = [
                 a + b for a, b in zip(scores.get(rule, [0] * 5), _prefixes(reached, best), strict=True)
             ]
@@ -153,7 +153,7 @@ def _taken(fleet: Fleet, answer: Placement) -> dict[int, int]:
     return {positions[share.node]: len(share.workers) for share in answer.shares}
 
 
-def _prefixes(reached: Merit | None, best: Merit) -> list[int]:
+def _prefixes(reached: Score | None, best: Score) -> list[int]:
     """Return 1 for each prefix of the order of choice in which *reached* equals *best*: level, nodes, busbw, damage, all."""
     return [int(reached is not None and reached[:length] == best[:length]) for length in (1, 2, 4, 5, 6)]
 

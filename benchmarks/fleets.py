@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from arena_topo.model.cluster import Fabric, GpuNode, Snapshot
-from arena_topo.model.hardware import Hardware
+from arena_topo.model.cluster import Fabric, GpuNode, Hardware, Snapshot
 from arena_topo.model.plan import Demand
 from arena_topo.topology.hardware import usual_hardware
 

@@ -14,7 +14,7 @@ from random import Random
 from statistics import mean
 
 from arena_topo.model.cluster import Fabric, Snapshot
-from arena_topo.model.parallelism import Axis, Closer, Parallelism
+from arena_topo.model.placement_options import Axis, Closer, Parallelism
 from arena_topo.model.plan import Demand, Placement
 from arena_topo.planner.fleet import Fleet, capacity_for, make_fleet
 from arena_topo.planner.groups import (

@@ -12,8 +12,15 @@ from pathlib import Path
 
 from arena_topo.model.plan import Range, Transport
 from arena_topo.output.svg import element, label, picture
-from arena_topo.prediction.calibration import Bandwidths, Calibration, Framework, shipped_calibration
-from arena_topo.prediction.forecast import Forecast, Workload, predict
+from arena_topo.prediction.forecast import (
+    Bandwidths,
+    Calibration,
+    Forecast,
+    Framework,
+    Workload,
+    predict,
+    shipped_calibration,
+)
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"

@@ -6,6 +6,7 @@ from math import inf
 
 from arena_topo.model.cluster import Holder, Snapshot
 from arena_topo.model.plan import Demand
+from arena_topo.model.pods import Toleration
 from arena_topo.model.reports import (
     Fragmentation,
     Gain,
@@ -14,7 +15,6 @@ from arena_topo.model.reports import (
     ShapeCapacity,
     WholeNodeCapacity,
 )
-from arena_topo.model.scheduling import Toleration
 from arena_topo.planner.choice import Pick, Problem, choose_domain
 from arena_topo.planner.fleet import (
     Fleet,
@@ -26,6 +26,7 @@ from arena_topo.planner.fleet import (
     closest_level,
     domains_at,
     emptied,
+    holders_by_job,
     level_names,
     make_fleet,
     open_to,
@@ -33,7 +34,6 @@ from arena_topo.planner.fleet import (
     spanned,
     without_holders,
 )
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.offers import best_set, nic_rate
 
@@ -101,10 +101,11 @@ def _busbws(fleet: Fleet, gpus: int) -> Iterator[float]:
 
 # Moves of whole jobs that would make free GPUs usable for larger ones: advice, each tried on the snapshot.
 #
-# Greedy: of the smallest jobs the one is moved whose move gains most, then the next on what that leaves. What counts is
-# the number of GPUs that workers of every usual shape could take, and those that a gang of whole nodes could take in one
-# domain of each level. A job is moved only where it loses neither level nor nodes nor predicted busbw. The cpu and memory
-# of single pods are not in a snapshot, so only GPUs and pod places are checked.
+# Greedy: of the smallest jobs the one is moved whose move gains most, then the next on what that leaves. What
+# counts is the number of GPUs that workers of every usual shape could take, and those that a gang of whole
+# nodes could take in one domain of each level. A job is moved only where it loses neither level nor nodes nor
+# predicted busbw. The cpu and memory of single pods are not in a snapshot, so only GPUs and pod places are
+# checked.
 
 _MOST_MOVES = 3
 # Each job that is tried costs a pass over all nodes, so fewer jobs are tried in larger fleets.
@@ -133,7 +134,7 @@ class _Job:
 
 @dataclass(frozen=True, slots=True)
 class _Usable:
-    """What a fleet has places for: workers of each size in all, and the largest gangs of each size by level."""
+    """What a fleet has room for: workers of each size in all, and the largest gangs of each size by level."""
 
     sizes: tuple[int, ...]
     total: tuple[int, ...]
@@ -143,9 +144,9 @@ class _Usable:
     def score(self) -> int:
         """GPUs that can be used, summed over the sizes; the largest size counts at every level.
 
-        Two nodes with four free GPUs each score, for the sizes 4 and 8 and the levels node and cluster, 2 x 4 + 0
-        and nothing for gangs of 8. Once one job of four GPUs has moved onto the other's node, the free node scores
-        2 x 4 + 1 x 8 and 8 more for each of the two levels.
+        Two nodes with four free GPUs each score, for the sizes 4 and 8 and the levels node and cluster, 2 x 4
+        + 0 and nothing for gangs of 8. Once one job of four GPUs has moved onto the other's node, the free
+        node scores 2 x 4 + 1 x 8 and 8 more for each of the two levels.
         """
         usable = sum(gpus * count for gpus, count in zip(self.sizes, self.total, strict=True))
         return usable + sum(self.sizes[-1] * count for count in self.in_one[-1])
@@ -175,13 +176,15 @@ def _moves(fleet: Fleet) -> tuple[Move, ...]:
 
 
 def _movable(fleet: Fleet, moved: set[str]) -> list[_Job]:
-    """Return the smallest jobs that can be moved exactly: alike workers, and it is known which GPUs they hold."""
-    pods: dict[str, list[tuple[int, Holder]]] = {}
-    for position, node in enumerate(fleet.nodes):
-        for holder in node.holders:
-            if holder.job and holder.gpus:
-                pods.setdefault(f"{holder.namespace}/{holder.job}", []).append((position, holder))
-    jobs = [_Job(name, tuple(entries)) for name, entries in pods.items() if name not in moved]
+    """Return the smallest jobs that can be moved exactly: alike workers that hold known GPUs."""
+    jobs = []
+    for name, by_node in holders_by_job(fleet).items():
+        kind, _, own = name.partition(" ")
+        pods = tuple(
+            (position, holder) for position, held in by_node.items() for holder in held if holder.gpus
+        )
+        if kind == "job" and pods and own not in moved:
+            jobs.append(_Job(own, pods))
     movable = [job for job in jobs if _is_exact(fleet, job)]
     movable.sort(key=lambda job: (len(job.pods) * job.gpus, job.name))
     return movable[: max(3, min(_MOST_JOBS, _MOST_LOOKS // max(len(fleet.nodes), 1)))]
@@ -200,8 +203,8 @@ def _is_exact(fleet: Fleet, job: _Job) -> bool:
 def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
     """Yield the places that *job* could go to without loss, each with the fleet after the move.
 
-    Holes are filled before whole nodes are opened, and both ways of choosing nodes are tried: those with the best
-    bandwidth for the job, and those where it does least damage to what stays free.
+    Holes are filled before whole nodes are opened, and both ways of choosing nodes are tried: those with the
+    best bandwidth for the job, and those where it does least damage to what stays free.
     """
     without = changed(
         fleet,
@@ -256,14 +259,14 @@ def _is_no_loss(fleet: Fleet, job: _Job, pick: Pick) -> bool:
 
 
 def _slowest(fleet: Fleet, job: _Job, parts: Sequence[tuple[int, int, float | None]]) -> float:
-    """Return the lowest rate of *parts* (node, workers, busbw inside), NICs counted where there are several."""
+    """Return the lowest rate of *parts* (node, workers, busbw inside), NICs counted if there are several."""
     inside = [rate for _, _, rate in parts if rate is not None]
     across = [nic_rate(fleet.state(position), workers * job.gpus) for position, workers, _ in parts]
     return min([*inside, *(across if len(parts) > 1 else [])], default=inf)
 
 
 def _current_busbw(fleet: Fleet, position: int, holders: Sequence[Holder]) -> float | None:
-    """Return the busbw of the GPUs that *holders* have on the node, None for one GPU or where it is not known."""
+    """Return the busbw of the GPUs that *holders* have on the node, None for one GPU or if unknown."""
     machine, node = fleet.state(position).machine, fleet.nodes[position]
     indices = {index for holder in holders for index in holder.indices or ()}
     if machine is None or len(indices) < 2:
@@ -338,9 +341,9 @@ def _indices(holders: Sequence[Holder]) -> tuple[int, ...] | None:
     return tuple(sorted(index for holder in holders for index in holder.indices or ()))
 
 
-def fragmentation(snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Fragmentation:
+def fragmentation(snapshot: Snapshot) -> Fragmentation:
     """Return what the free GPUs of *snapshot* are good for, and the moves that would help most."""
-    fleet = make_fleet(snapshot, model)
+    fleet = make_fleet(snapshot)
     empty = emptied(fleet)
     free, free_when_empty = _free_by_node(fleet), _free_by_node(empty)
     states = [fleet.states[state_id] for state_id in fleet.state_ids]

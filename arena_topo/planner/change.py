@@ -1,8 +1,8 @@
 """Fewer members for a gang: those that the operator takes, and those whose end would cost it least.
 
-mpi-operator takes the workers with the highest indices, whatever nodes they are on. A gang of five has workers 0, 1, 2 and 4 on
-node a and worker 3 on b. One fewer costs it worker 4, and it stays on two nodes; without worker 3 it would be on one. What is
-left is compared as for a new gang: level, nodes, busbw, damage.
+mpi-operator takes the workers with the highest indices, whatever nodes they are on. A gang of five has
+workers 0, 1, 2 and 4 on node a and worker 3 on b. One fewer costs it worker 4, and it stays on two nodes;
+without worker 3 it would be on one. What is left is compared as for a new gang: level, nodes, busbw, damage.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,29 +13,29 @@ from math import comb, inf
 from operator import or_
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import (
-    Demand,
-    GangFigures,
-    Growth,
-    Infeasible,
-    Objective,
-    Placement,
-    Shrinkage,
-    Slot,
-    Step,
-    Verdict,
-)
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand, GangFigures, Growth, Infeasible, Placement, Shrinkage, Step, Verdict
+from arena_topo.model.plan_record import Slot
 from arena_topo.model.text.words import last_part, placed_words, plural
-from arena_topo.planner.assign import gpus_by_worker
-from arena_topo.planner.choice import Effort, NodeGroup, Pick, Problem, alike, fewest, greedy, picked, search
-from arena_topo.planner.explain import best_of_level, infeasible
+from arena_topo.planner.answer import best_of_level, gpus_by_worker, infeasible
+from arena_topo.planner.choice import (
+    Effort,
+    Goal,
+    NodeGroup,
+    Pick,
+    Problem,
+    Score,
+    alike,
+    fewest,
+    greedy,
+    picked,
+    search,
+)
 from arena_topo.planner.fleet import (
     Capacity,
     Domain,
     Fleet,
-    Goal,
     LevelLimits,
-    Merit,
     aligned,
     capacity_for,
     capacity_of,
@@ -48,33 +48,34 @@ from arena_topo.planner.fleet import (
     make_fleet,
     spanned,
 )
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, positions_of
+from arena_topo.planner.gpus.bandwidth import positions_of
 from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.offers import NodeState, Offer, damage, nic_rate
-from arena_topo.planner.plan import plan_on, plan_shape
+from arena_topo.planner.plan import plan_on
 
-# Gangs that may have fewer members than they could use: the largest that fits, with one at least as large as must be.
+# Gangs that may have fewer members than they could use: the largest that fits, with one at least as large as
+# must be.
 #
-# A gang of 4 to 8 workers of 8 GPUs has to be in one rack, and the emptiest rack has room for six: six are placed.
+# A gang of 4 to 8 workers of 8 GPUs has to be in one rack, and the emptiest rack has room for six: six are
+# placed.
 
 
-def plan_elastic(
-    demand: Demand, least: int, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL
-) -> Verdict:
-    """Return the placement of as many workers of *demand* as fit, of *least* at least, or why these do not fit.
+def plan_elastic(demand: Demand, least: int, snapshot: Snapshot) -> Verdict:
+    """Return the placement of as many workers of *demand* as fit, *least* or more, or why *least* do not.
 
     Raises ``UsageError`` for a level that the fabric does not have.
     """
     if not 0 < least <= demand.workers:
         raise ValueError(f"{least} of {demand.workers} workers cannot be the least")
-    return plan_elastic_on(demand, least, make_fleet(snapshot, model))
+    return plan_elastic_on(demand, least, make_fleet(snapshot))
 
 
 def plan_elastic_on(demand: Demand, least: int, fleet: Fleet) -> Verdict:
     """Return what ``plan_elastic`` does, on a fleet that is laid out already."""
     widest = level_limits(demand, fleet).widest
     most, _ = best_of_level(fleet, capacity_for(demand, fleet), widest)
-    # No level holds more; with a launcher, or where only the level of the empty cluster will do, fewer may be the most.
+    # No level holds more; with a launcher, or where only the level of the empty cluster will do, fewer may be
+    # the most.
     for workers in range(min(demand.workers, most), least - 1, -1):
         answer = plan_on(replace(demand, workers=workers), fleet)
         if isinstance(answer, Placement):
@@ -89,14 +90,16 @@ def _members(demand: Demand, fleet: Fleet, least: int, workers: int, most: int) 
     elif workers == most:
         bound = f"no {level} has room for {workers + 1}"
     else:
-        bound = f"{workers + 1} have no place together"
+        bound = f"{workers + 1} do not fit together"
     return Step("members", f"{workers} of {least} to {demand.workers} workers", bound=bound)
 
 
-# The members of a gang that have their places: where they are, and what their nodes give with more or fewer of them.
+# The members of a gang that have their places: where they are, and what their nodes give with more or fewer
+# of them.
 #
-# A gang has the GPUs 0 and 3 of a V100 machine, 45 GB/s over two links. With GPU 2 as well it has 55 GB/s, with GPU 4 none
-# but PCIe: what counts is the busbw of all its GPUs on the node, those that it has and those that come.
+# A gang has the GPUs 0 and 3 of a V100 machine, 45 GB/s over two links. With GPU 2 as well it has 55 GB/s,
+# with GPU 4 none but PCIe: what counts is the busbw of all its GPUs on the node, those that it has and those
+# that come.
 
 # Sixteen GPUs have 12,870 sets of eight.
 _MOST_SETS = 20_000
@@ -151,7 +154,7 @@ def _offer_of(
     stranded: int = 0,
     loss: float = 0.0,
 ) -> Offer:
-    """Return what a node in *state* gives *workers* whose GPUs are *union*, None where it is not known which they are.
+    """Return what a node in *state* gives *workers* with the GPUs *union*, None if those are unknown.
 
     *several*: the gang is on several nodes. *stranded* GPUs stay free there, and lose the value *loss*.
     """
@@ -178,11 +181,12 @@ def _with_more(
 ) -> tuple[Offer, int | None]:
     """Return what the node of *members* gives with *more* of them, and the GPUs that these get.
 
-    The GPUs are None where it is not known which are free. Of all sets the one with the highest busbw together with the GPUs
-    that the members have is taken, of equally fast ones the one that leaves most; only sets that the kubelet can give.
+    The GPUs are None where it is not known which are free. Of all sets the one with the highest busbw
+    together with the GPUs that the members have is taken, of equally fast ones the one that leaves most; only
+    sets that the kubelet can give.
 
-    As for a new gang the node alone decides, even where the gang is slower on another one: a lost worker would else get fewer
-    links to the members than a new gang has.
+    As for a new gang the node alone decides, even where the gang is slower on another one: a lost worker
+    would else get fewer links to the members than a new gang has.
     """
     state, held = fleet.state(members.position), members.mask
     workers, taken = len(members.slots) + more, more * gpus
@@ -212,7 +216,7 @@ def _with_more(
 def _with_fewer(
     fleet: Fleet, members: Members, gpus: int, stay: int, *, several: bool
 ) -> tuple[Offer, tuple[int, ...]]:
-    """Return what the node of *members* gives if *stay* of them do, and which workers these are: those that lose least."""
+    """Return what the node of *members* gives if *stay* of them do, and the workers that should stay."""
     state = fleet.state(members.position)
     stranded = state.free + (len(members.slots) - stay) * gpus
     numbers, masks = range(len(members.slots)), members.masks
@@ -263,7 +267,7 @@ def figures(fleet: Fleet, slots: Sequence[Slot], gpus: int) -> GangFigures:
 
 
 def domain_around(snapshot: Snapshot, slots: Iterable[Slot]) -> tuple[str, str]:
-    """Return the closest level and domain in which all of *slots* are; empty strings where none of their nodes is left."""
+    """Return the closest level and domain around *slots*; empty strings if none of their nodes is left."""
     fleet = make_fleet(snapshot)
     members = _members_by_node(fleet, slots)
     return _around(fleet, members) if members else ("", "")
@@ -274,11 +278,13 @@ def _around(fleet: Fleet, members: Sequence[Members]) -> tuple[str, str]:
     return level_names(fleet)[level], domain.name
 
 
-# More members for a gang that has its places, or others for those that are lost: as close to it as there is room.
+# More members for a gang that has its places, or others for those that are lost: as close to it as there is
+# room.
 #
-# Places are compared as for a new gang, level, nodes, busbw, damage, for the gang as it will be: its members stay where they are.
-# A gang of two workers on node a, one rack with b, gets three more. Node a has room for one, b for two: it becomes one of five on
-# two nodes. Had a room for three, nothing of b would be taken, however fast b is.
+# Places are compared as for a new gang, level, nodes, busbw, damage, for the gang as it will be: its members
+# stay where they are. A gang of two workers on node a, one rack with b, gets three more. Node a has room for
+# one, b for two: it becomes one of five on two nodes. Had a room for three, nothing of b would be taken,
+# however fast b is.
 
 # A gang changes seldom, and nobody waits for the answer in a loop.
 _EFFORT = 100_000
@@ -286,36 +292,25 @@ _EFFORT = 100_000
 Grown = Growth | Infeasible
 
 
-def grow(
-    demand: Demand,
-    placed: Sequence[Slot],
-    more: int,
-    snapshot: Snapshot,
-    model: BandwidthModel = DEFAULT_MODEL,
-) -> Grown:
-    """Return places for *more* workers next to those *placed*, closest to what is there, or why there are none.
+def grow(demand: Demand, placed: Sequence[Slot], more: int, snapshot: Snapshot) -> Grown:
+    """Return placements for *more* workers as close as possible to those *placed*, or why there are none.
 
-    *demand* says what one worker asks for, and where the gang may go. In *snapshot* the workers that are placed hold what
-    they have. New workers get the next indices. Raises ``UsageError`` for a level that the fabric does not have.
+    *demand* says what one worker asks for, and where the gang may go. In *snapshot* the workers that are
+    placed hold what they have. New workers get the next indices. Raises ``UsageError`` for a level that the
+    fabric does not have.
     """
     first = max((slot.worker for slot in placed), default=-1) + 1
-    return _extended(demand, placed, range(first, first + more), make_fleet(snapshot, model))
+    return _extended(demand, placed, range(first, first + more), make_fleet(snapshot))
 
 
-def replaced(
-    demand: Demand,
-    placed: Sequence[Slot],
-    lost: Iterable[int],
-    snapshot: Snapshot,
-    model: BandwidthModel = DEFAULT_MODEL,
-) -> Grown:
-    """Return new places for the *lost* ones of the workers *placed*, closest to those that stay, or why there are none.
+def replaced(demand: Demand, placed: Sequence[Slot], lost: Iterable[int], snapshot: Snapshot) -> Grown:
+    """Return new placements for the *lost* ones of *placed*, close to the others, or why there are none.
 
     In *snapshot* the lost workers hold nothing.
     """
     workers = sorted(lost)
     staying = [slot for slot in placed if slot.worker not in workers]
-    return _extended(demand, staying, workers, make_fleet(snapshot, model))
+    return _extended(demand, staying, workers, make_fleet(snapshot))
 
 
 def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fleet: Fleet) -> Grown:
@@ -334,13 +329,13 @@ def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fl
     found = _find(extra, fleet, capacity, members, around)
     slots = _slots(found, workers)
     after = figures(fleet, [*placed, *slots], demand.gpus)
-    room = f"{around.name} has {plural(capacity.within(around), 'place')} for {len(workers)} more"
+    room = f"{around.name} has room for {plural(capacity.within(around), 'worker')}"
     return Growth(slots, before, after, _why(room, before, after, found.pick))
 
 
 def _anywhere(demand: Demand, workers: Sequence[int], fleet: Fleet, before: GangFigures) -> Grown:
     """Return places for a gang of which no member is left: those of a new gang."""
-    answer = plan_shape(demand, fleet)
+    answer = plan_on(demand, fleet)
     if isinstance(answer, Infeasible):
         return answer
     slots = tuple(slot._replace(worker=worker) for slot, worker in zip(answer.slots, workers, strict=True))
@@ -376,8 +371,8 @@ def _closest_around(
 class _Found:
     """The best nodes for a gang and its new members.
 
-    ``gpus_by_node`` are the GPUs that new members get on a node that has members, by its position and how many there are
-    then in all; None where it is not known which are free.
+    ``gpus_by_node`` are the GPUs that new members get on a node that has members, by its position and how
+    many there are then in all; None where it is not known which are free.
     """
 
     fleet: Fleet
@@ -410,12 +405,12 @@ def _find(
         groups.append(NodeGroup((each.position,), tuple(offers), kept=True))
     problem = Problem(fleet, others, total, demand.gpus, objective=demand.objective)
     if count:
-        # How few workers one of the nodes that join may take depends on the room that the members' nodes have.
+        # How few workers a node that joins may take depends on the room on the members' nodes.
         for most, state_id, nodes in alike(problem, domain, 1, count):
             row = fleet.tables.rows[demand.gpus, problem.use(2), state_id, most, 1]
             groups.append(NodeGroup(tuple(nodes), row.offers))
             exact = exact and row.exact
-    goal = replace(problem.goal(len(members) + count), gpus=more * demand.gpus)
+    goal = problem.goal(len(members) + count)
     chosen = search(groups, goal, Effort(_EFFORT))
     pick = picked(domain, chosen or greedy(groups, goal), goal, complete=chosen is not None, sets_exact=exact)
     return _Found(fleet, demand.gpus, members, pick, gpus_by_node)
@@ -469,20 +464,14 @@ def _spanned(gang: GangFigures) -> str:
     return f"one {last_part(gang.level)}: {gang.domain}"
 
 
-def shrink(
-    demand: Demand,
-    placed: Sequence[Slot],
-    fewer: int,
-    snapshot: Snapshot,
-    model: BandwidthModel = DEFAULT_MODEL,
-) -> Shrinkage:
-    """Return which *fewer* of the workers *placed* go, and which would go at the least loss; one at least must stay.
+def shrink(demand: Demand, placed: Sequence[Slot], fewer: int, snapshot: Snapshot) -> Shrinkage:
+    """Return which *fewer* of the workers *placed* go, and which would go at the least loss; one must stay.
 
     *demand* says what one worker asks for. In *snapshot* the workers hold what they have.
     """
     if not 0 < fewer < len(placed):
         raise ValueError(f"{fewer} of {len(placed)} members cannot go")
-    fleet = make_fleet(snapshot, model)
+    fleet = make_fleet(snapshot)
     ordered = sorted(placed)
     staying, leaving = ordered[:-fewer], ordered[-fewer:]
     members = _members_by_node(fleet, placed)
@@ -527,7 +516,7 @@ def _cheapest_stay(
     # A node of a member may be gone; then fewer are left than are to stay.
     stay = min(stay, capacity.total)
     level = closest_level(fleet, capacity, stay, LevelLimits(0, len(fleet.tiers) + 1))
-    best: tuple[Merit, int, frozenset[int], bool] | None = None
+    best: tuple[Score, int, frozenset[int], bool] | None = None
     holding = [domain for domain in domains_at(fleet, level or 0) if stay and capacity.within(domain) >= stay]
     counts = [fewest(capacity, domain, stay) for domain in holding]
     for domain, count in zip(holding, counts, strict=True):
@@ -544,16 +533,14 @@ def _cheapest_stay(
                     workers_of[each.position, number] = workers
                     exact = exact and offer.exact
                 groups.append(NodeGroup((each.position,), tuple(offers)))
-        goal = Goal(count, stay, demand.objective, stay * demand.gpus)
+        goal = Goal(count, stay, demand.objective)
         found = search(groups, goal, Effort(_EFFORT))
         chosen = found or greedy(groups, goal)
-        rate = min(offer.busbw if count > 1 else offer.inside for _, offer in chosen)
-        inside = min(offer.inside for _, offer in chosen)
-        merit = goal.merit(rate, inside, sum(offer.damage for _, offer in chosen))
+        score = goal.score_of([offer for _, offer in chosen])
         staying = frozenset(
             worker for position, offer in chosen for worker in workers_of[position, offer.workers]
         )
-        candidate = (merit, domain.start, staying, exact and found is not None)
+        candidate = (score, domain.start, staying, exact and found is not None)
         best = min(best, candidate, key=lambda entry: entry[:2]) if best else candidate
     return (best[2], best[3]) if best else (frozenset(), True)
 

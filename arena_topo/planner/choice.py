@@ -1,22 +1,34 @@
-"""The domain and the nodes for a gang, in the order of design: closest level, fewest nodes, best busbw, least damage."""
+"""The domain and the nodes for a gang: by what choices are compared, and how the best one is found.
+
+The order of choice, among the domains of the closest level that have room for the gang:
+
+1. the fewest nodes (``choose_domain``);
+2. ``Goal.score``: the fewest domains of each closer level, the coarsest first; the highest bandwidth, the
+   fewest GPUs left over on the nodes, and the least value that these lose; another objective puts the GPUs
+   left over before the bandwidth;
+3. the tightest domain: the one with the least room, then the one within the tightest domain of each coarser
+   tier;
+4. the first in fabric order; in a domain the tightest domains of the closer levels, then the first nodes.
+
+A ``Rank`` holds 2 to 4. Whatever is added to it has a bound in ``DomainBounds``, by which most domains are
+never searched.
+"""
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, chain, compress
+from itertools import accumulate, chain, compress, groupby, islice
 from math import inf
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from arena_topo.model.plan import Objective
+from arena_topo.model.placement_options import Objective
 from arena_topo.planner.fleet import (
     Capacity,
     Domain,
     Fleet,
-    Goal,
-    Merit,
     Room,
     capacity_by_domain,
     domain_at,
@@ -24,12 +36,107 @@ from arena_topo.planner.fleet import (
     rooms,
 )
 from arena_topo.planner.memo import Memo
-from arena_topo.planner.offers import DamageTable, NodeState, Offer, Use, damage, nic_rate
+from arena_topo.planner.offers import DamageTable, NodeState, Offer, Use, loss_of, nic_rate, stranded_of
+
+# By what two choices of as many nodes are compared: their bandwidth, or the GPUs left over on them.
+#
+# A worker of four GPUs may get half of an empty box of eight at 19 GB/s, or the free half of another box at
+# 13 GB/s:
+#
+# =========  ==============================  =============================  ==========
+# objective  empty box                       half-used box                  taken
+# =========  ==============================  =============================  ==========
+# bandwidth  19 GB/s                         13 GB/s                        empty
+# pack       4 GPUs left over                none left over                 half-used
+# =========  ==============================  =============================  ==========
+
+DOMAINS_FIRST: bool = True
+"""Whether the domains of closer levels that a gang touches are compared before its bandwidth, or after it."""
+
+Score = tuple[float, ...]
+"""What choices of as many nodes in domains of one level are compared by, the lowest best."""
+Rank = tuple[Score, Room, int]
+"""What such choices in different domains are compared by: score, room of the domain, first node."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CloserLevel:
+    """A level within the one that holds a gang: the number of each node's domain, and the rooms of domains.
+
+    A node that is in no domain of the level is one by itself, with a negative number.
+    """
+
+    numbers: Sequence[int]
+    rooms: Sequence[int]
+    places: Sequence[int]
+
+    def room(self, number: int) -> int:
+        """Return how many workers the domain *number* has room for."""
+        # Numbers of nodes by themselves count back from the end of the fleet.
+        return self.rooms[number] if number >= 0 else self.places[number]
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """So many nodes that together take so many workers, and by what choices of them are compared.
+
+    ``closer`` are the levels whose domains count, the coarsest first.
+    """
+
+    count: int
+    workers: int
+    objective: Objective = Objective.BANDWIDTH
+    closer: tuple[CloserLevel, ...] = ()
+
+    def score(self, busbw: float, inside: float, damage: int, domains: Sequence[int] = ()) -> Score:
+        """Return the score of nodes with the lowest *busbw*, the lowest *inside*, and *damage* in all.
+
+        *domains* are how many they touch of each closer level. With a *busbw* that is none too low, and a
+        *damage* and *domains* that are none too high, it is a bound: no real score is lower.
+        """
+        stranded, loss = stranded_of(damage), loss_of(damage)
+        if self.objective is Objective.PACK:
+            return (*domains, stranded, -busbw, -inside, loss)
+        if DOMAINS_FIRST:
+            return (*domains, -busbw, -inside, stranded, loss)
+        return (-busbw, -inside, *domains, stranded, loss)
+
+    def score_of(self, nodes: Sequence[int], offers: Sequence[Offer]) -> Score:
+        """Return the score of *nodes*, by position, that make these *offers*."""
+        inside = min(map(_INSIDE, offers))
+        busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
+        return self.score(busbw, inside, sum(map(_DAMAGE, offers)), self.domains_of(nodes))
+
+    def domains_of(self, nodes: Sequence[int]) -> tuple[int, ...]:
+        """Return how many domains of each closer level *nodes* touch."""
+        return tuple(len(set(map(level.numbers.__getitem__, nodes))) for level in self.closer)
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenNodes:
+    """The nodes that take a gang, or a role of one, as positions in fabric order, and each one's offer."""
+
+    nodes: tuple[int, ...]
+    offers: tuple[Offer, ...]
+    score: Score
+
+    @property
+    def busbw(self) -> float:
+        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
+        # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
+        return min(map(_INSIDE if len(self.offers) == 1 else _BUSBW, self.offers))
+
+    @property
+    def stranded(self) -> int:
+        """The GPUs left over on the nodes."""
+        return sum(offer.stranded for offer in self.offers)
+
 
 # Where the widest nodes have places to spare: which nodes are left out or not filled, for the least damage.
 #
-# Dynamic programming over the nodes, widest first, equally good ones at once. A node that is left out, or not filled, is
-# *slack*: the nodes taken and the places filled so far are known up to the slack that is left, so that the states are few.
+# Dynamic programming over the nodes, widest first, equally good ones at once. A node that is left out, or not
+# filled, is *slack*: the nodes taken and the places filled so far are known up to the slack that is left, so
+# that the states are few.
 #
 # Five workers are to go onto two of these three nodes:
 #
@@ -41,10 +148,11 @@ from arena_topo.planner.offers import DamageTable, NodeState, Offer, Use, damage
 # 2     (takes only 2)               5
 # ====  ===========================  ===========================
 #
-# The two widest nodes have six places, so the slack is 1. After node 0 the states (nodes taken, workers placed) are
-# (0, 0) at damage 0, (1, 3) at 4 and (1, 2) at 1. After node 1 only those are kept that can still make it: (1, 3) at 0,
-# with node 0 left out; (2, 5) at min(1 + 0, 4 + 9) = 1; and (1, 3) at 4 loses to the one at 0. Node 2 would turn (1, 3)
-# into (2, 5) at 0 + 5 = 5. The best way to (2, 5) costs 1: two workers on node 0, three on node 1.
+# The two widest nodes have six places, so the slack is 1. After node 0 the states (nodes taken, workers
+# placed) are (0, 0) at damage 0, (1, 3) at 4 and (1, 2) at 1. After node 1 only those are kept that can still
+# make it: (1, 3) at 0, with node 0 left out; (2, 5) at min(1 + 0, 4 + 9) = 1; and (1, 3) at 4 loses to the
+# one at 0. Node 2 would turn (1, 3) into (2, 5) at 0 + 5 = 5. The best way to (2, 5) costs 1: two workers on
+# node 0, three on node 1.
 
 Chosen = list[tuple[int, Offer]]
 """The nodes that take the gang, by position, each with its offer."""
@@ -75,10 +183,10 @@ class NodeGroup(NamedTuple):
 class _CostGroup:
     """Nodes that do the same damage, by position, each with its group.
 
-    ``costs`` is the damage by number of workers. ``extra`` at [n][m] is the damage that n of the nodes add when they
-    take m workers less than the most, None where they cannot; with as many nodes as there is slack the rows end,
-    because further nodes are full and add nothing. With costs {3: 4, 2: 1} and a slack of 1 the rows are [0, None] for no
-    node and [0, -3] for one or more.
+    ``costs`` is the damage by number of workers. ``extra`` at [n][m] is the damage that n of the nodes add
+    when they take m workers less than the most, None where they cannot; with as many nodes as there is slack
+    the rows end, because further nodes are full and add nothing. With costs {3: 4, 2: 1} and a slack of 1 the
+    rows are [0, None] for no node and [0, -3] for one or more.
     """
 
     nodes: tuple[tuple[int, NodeGroup], ...]
@@ -93,18 +201,18 @@ class _CostGroup:
 
 
 _BackPointer = tuple["_BackPointer", int, int, int] | None
-"""How a state was reached: the pointer of the state before it, the number of a cost group, how many of its nodes are
+"""How a state was reached: the pointer of the state before, the number of a cost group, how many nodes are
 taken, and how many workers fewer than the most."""
 _States = dict[tuple[int, int], tuple[int, _BackPointer]]
-"""By the numbers of nodes taken and workers placed: the least damage so far, and how the state was reached."""
+"""By nodes taken and workers placed: the least damage so far, and how the state was reached."""
 
 
 def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
-    """Return the choice of least damage for *goal* among *pool*, widest first; empty where there is none.
+    """Return the choice of least damage for *goal* among *pool*, widest first; empty if there is none.
 
     *slack* is how many places more the widest nodes have than the goal needs.
     """
-    cost_groups = _cost_groups(pool, slack)
+    cost_groups = _cost_groups(pool, slack, 0)
     reach = list(accumulate((group.most for group in cost_groups for _ in group.nodes), initial=0))
     states: _States = {(0, 0): (0, None)}
     position = 0
@@ -115,11 +223,14 @@ def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
     return _unrolled(cost_groups, best[1]) if best else []
 
 
-def _cost_groups(pool: Sequence[NodeGroup], slack: int) -> list[_CostGroup]:
-    """Return the nodes of *pool*, those together whose offers do the same damage, in its order."""
+def _cost_groups(pool: Sequence[NodeGroup], slack: int, shift: int) -> list[_CostGroup]:
+    """Return the nodes of *pool*, those together whose offers do the same damage, in its order.
+
+    Damages are shifted by so many bits, below which something else is compared.
+    """
     by_costs: dict[tuple[bool, tuple[tuple[int, int], ...]], list[tuple[int, NodeGroup]]] = {}
     for group in pool:
-        costs = tuple((offer.workers, offer.damage) for offer in group.offers)
+        costs = tuple((offer.workers, offer.damage << shift) for offer in group.offers)
         by_costs.setdefault((group.kept, costs), []).extend((position, group) for position in group.nodes)
     cost_groups = []
     # Nodes of several groups may do the same damage; of equal ones the first in fabric order are taken.
@@ -132,7 +243,7 @@ def _cost_groups(pool: Sequence[NodeGroup], slack: int) -> list[_CostGroup]:
 
 
 def _extra(costs: Sequence[tuple[int, int]], nodes: int, slack: int) -> list[list[int | None]]:
-    """Return the ``extra`` of a cost group of so many *nodes* at most, from the workers and damage of its *costs*.
+    """Return the ``extra`` of a cost group of up to *nodes*, from the workers and damage of its *costs*.
 
     >>> _extra([(3, 4), (2, 1)], nodes=1, slack=1)
     [[0, None], [0, -3]]
@@ -162,8 +273,8 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
     for (taken, placed), (done, pointer) in states.items():
         for more in range(min(size, goal.count - taken), size - 1 if group.kept else -1, -1):
             left, after = goal.count - taken - more, placed + more * most
-            # Too few nodes remain after this group, or they cannot take the workers that are missing. With fewer nodes
-            # of this group even more would be missing, so the loop ends.
+            # Too few nodes remain after this group, or they cannot take the workers that are missing. With
+            # fewer nodes of this group even more would be missing, so the loop ends.
             if left >= len(reach):
                 break
             spare = after + reach[left] - reach[0] - goal.workers
@@ -200,7 +311,7 @@ def _offer(group: NodeGroup, workers: int) -> Offer:
 
 
 def _amounts(group: _CostGroup, more: int, less: int) -> list[int]:
-    """Return how many workers *more* nodes of *group* take, *less* than the most in all, for the least damage."""
+    """Return the workers of *more* nodes of *group*, *less* than the most in all, for the least damage."""
     amounts, full = [group.most] * more, group.costs[group.most]
     while less:
         row = min(more, len(group.extra) - 1)
@@ -221,18 +332,17 @@ def _amounts(group: _CostGroup, more: int, less: int) -> list[int]:
 
 # The best choice of nodes for a gang among groups of equal nodes: exact where that is short, else greedy.
 #
-# The goal names the fewest nodes that hold the gang, so that the *slack*, the places left unused on them, is smaller than
-# one node. Bandwidth is the lowest of the nodes: the highest limit is looked for that still leaves a choice. Damage is a sum:
-# without slack all but the narrowest of the chosen nodes are forced, and of those the least damaged are taken; with slack,
-# ``slack`` decides which nodes leave which places unused.
+# The goal names the fewest nodes that hold the gang, so that the *slack*, the places left unused on them, is
+# smaller than one node. Bandwidth is the lowest of the nodes: the highest limit is looked for that still
+# leaves a choice. Damage is a sum: without slack all but the narrowest of the chosen nodes are forced, and of
+# those the least damaged are taken; with slack, ``slack`` decides which nodes leave which places unused.
 #
-# Three nodes take two workers each, at 45, 45 and 8 GB/s; three workers need two nodes and leave one place unused. The
-# rates that occur are 8 and 45. At 45 or more two nodes remain, which have four places: enough, so the limit is 45, and
-# only their damage is left to compare.
+# Three nodes take two workers each, at 45, 45 and 8 GB/s; three workers need two nodes and leave one place
+# unused. The rates that occur are 8 and 45. At 45 or more two nodes remain, which have four places: enough,
+# so the limit is 45, and only their damage is left to compare.
 #
-# Where GPUs left over go before bandwidth, their number limits the choice as well: a limit on bandwidth leaves a choice only
-# if the one of least damage strands no more. Where the two are weighed, every rate is tried as a limit, the highest first,
-# until no lower one can be worth more.
+# Where GPUs left over go before bandwidth, their number limits the choice as well: a limit on bandwidth
+# leaves a choice only if the one of least damage strands no more.
 
 
 @dataclass(slots=True)
@@ -254,33 +364,37 @@ def search(groups: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | 
 
     None where *effort* does not suffice. NICs bound a gang of several nodes only.
     """
-    pool = sorted(groups, key=_width)
-    # Bandwidth goes before any number of GPUs left over; another objective bounds that number.
-    most: int | None = None
+    pool = every = sorted(groups, key=_width)
+    # What goes before bandwidth bounds it: the domains touched, for another objective the GPUs left over.
+    most: Score | None = None
+    least: Chosen | None = None
     measures = (_BUSBW, _INSIDE) if goal.count > 1 else (_INSIDE,)
-    if goal.objective is not Objective.BANDWIDTH:
-        most = _allowance(pool, goal, measures[0], effort)
-        if most is None:
+    if goal.objective is not Objective.BANDWIDTH or (DOMAINS_FIRST and goal.closer):
+        # A limit on the rates only takes choices away, so that none has less of these than this one.
+        least = _cheapest(pool, goal, effort)
+        if least is None:
             return None
+        most = _before_rates(least, goal)
     for measure in measures:
         raised = _raised(pool, goal, measure, effort, most)
         if raised is None:
             return None
         pool = raised
-    return _cheapest(pool, goal, effort)
+    return _cheapest(pool, goal, effort) if least is None or pool is not every else least
 
 
 def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
-    """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all of them full but the last ones."""
+    """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all but the last full."""
     full = [(group.offers[0], position, group) for group in groups for position in group.nodes]
     full.sort(key=lambda entry: (not entry[2].kept, *_full_rank(entry[0]), entry[1]))
     taken = full[: goal.count]
     surplus = sum(offer.workers for offer, _, _ in taken) - goal.workers
-    # On the fewest nodes one of them can have all that is left over; on more nodes, or with kept ones, it takes several.
+    # On the fewest nodes one of them can have all that is left over; on more nodes, or with kept ones, it
+    # takes several.
     if any(group.kept for group in groups) or not any(surplus < offer.workers for offer, _, _ in taken):
         return _emptied_from_behind(taken, surplus)
-    # The surplus is taken off the node that is fastest with the rest, where it can be. Offers go down from the most
-    # workers one by one, so the offer at index i takes i fewer than the first.
+    # The surplus is taken off the node that is fastest with the rest, where it can be. Offers go down from
+    # the most workers one by one, so the offer at index i takes i fewer than the first.
     rates = [
         (group.offers[surplus].busbw, group.offers[surplus].inside) if surplus < offer.workers else _LOWEST
         for offer, _, group in taken
@@ -296,7 +410,7 @@ def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
 
 
 def _emptied_from_behind(taken: Sequence[tuple[Offer, int, NodeGroup]], surplus: int) -> Chosen:
-    """Return *taken* with *surplus* workers fewer, off the last nodes: more than one of them may have so many to spare."""
+    """Return *taken* with *surplus* workers fewer, off the last nodes."""
     chosen: Chosen = []
     for _, position, group in reversed(taken):
         fewer = min(surplus, len(group.offers) - 1)
@@ -308,6 +422,7 @@ def _emptied_from_behind(taken: Sequence[tuple[Offer, int, NodeGroup]], surplus:
 _LOWEST = (-inf, -inf)
 _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
+_DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 
 
 _Rated = tuple[NodeGroup, tuple[float, ...]]
@@ -323,7 +438,7 @@ def _width(group: NodeGroup) -> tuple[int, int]:
 
 
 def _widest(pool: Sequence[NodeGroup], count: int) -> list[tuple[NodeGroup, int]]:
-    """Return the *count* widest nodes of *pool*, which is sorted by width, those that are kept among them: by group."""
+    """Return the *count* widest nodes of *pool*, sorted by width, by group; kept nodes are among them."""
     widest: list[tuple[NodeGroup, int]] = []
     left = count - sum(len(group.nodes) for group in pool if group.kept)
     for group in pool:
@@ -336,41 +451,10 @@ def _widest(pool: Sequence[NodeGroup], count: int) -> list[tuple[NodeGroup, int]
 
 
 def _spare(widest: Sequence[tuple[NodeGroup, int]], goal: Goal) -> int:
-    """Return how many places more than the goal needs *widest* have; -1 where they are too few or too narrow."""
+    """Return how many more workers *widest* take than the goal needs; -1 if too few or too narrow."""
     if sum(taken for _, taken in widest) != goal.count:
         return -1
     return max(sum(group.most * taken for group, taken in widest) - goal.workers, -1)
-
-
-def _allowance(
-    pool: Sequence[NodeGroup], goal: Goal, measure: Callable[[Offer], float], effort: Effort
-) -> int | None:
-    """Return how many GPUs the best choice leaves over where they go before, or next to, bandwidth; None without *effort*.
-
-    At 19 GB/s a choice of four GPUs leaves four over, at 13 GB/s another one leaves none: 0 for both objectives.
-    """
-    chosen = _cheapest(pool, goal, effort)
-    if chosen is None:
-        return None
-    # A limit on the rates takes choices away, so that none of them leaves over less than the least of all.
-    least = most = _stranded(chosen)
-    if goal.objective is Objective.PACK:
-        return least
-
-    def worth(rate: float, stranded: int) -> Merit:
-        return goal.merit(rate, 0.0, damage(stranded, 0.0))
-
-    rated = [(group, tuple(map(measure, group.offers))) for group in pool]
-    best = worth(min(measure(offer) for _, offer in chosen), least)
-    for rate in sorted({rate for _, rates in rated for rate in rates}, reverse=True):
-        if worth(rate, least) >= best:
-            break
-        chosen = _cheapest(_limited(rated, rate), goal, effort)
-        if chosen is None:
-            return None
-        if chosen and (other := worth(rate, _stranded(chosen))) < best:
-            best, most = other, _stranded(chosen)
-    return most
 
 
 def _raised(
@@ -378,15 +462,15 @@ def _raised(
     goal: Goal,
     measure: Callable[[Offer], float],
     effort: Effort,
-    most: int | None = None,
+    most: Score | None = None,
 ) -> list[NodeGroup] | None:
     """Return *pool* with only the offers that reach the highest possible minimum of *measure*, still sorted.
 
-    *most* GPUs may be left over, any number where it is None.
+    *most* bounds what goes before the rates; None where nothing does.
     """
     rated = [(group, tuple(map(measure, group.offers))) for group in pool]
     rates = sorted({rate for _, rates in rated for rate in rates})
-    # At the lowest rate every offer remains, and the pool as it is has a choice: the bisection starts from there.
+    # At the lowest rate every offer remains, and the pool has a choice: the bisection starts there.
     best, low, high = pool, 0, len(rates)
     while high - low > 1:
         middle = (low + high) // 2
@@ -417,11 +501,13 @@ def _limited(rated: Sequence[_Rated], least: float) -> list[NodeGroup]:
     return limited if is_sorted else sorted(limited, key=_width)
 
 
-def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: int | None) -> bool | None:
-    """Whether *pool* has a choice for *goal* that leaves over *most* GPUs; None where *effort* does not suffice to tell."""
+def _is_possible(
+    pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: Score | None
+) -> bool | None:
+    """Whether *pool* has a choice for *goal* within *most*; None if *effort* is too little."""
     if most is not None:
         chosen = _cheapest(pool, goal, effort)
-        return None if chosen is None else bool(chosen) and _stranded(chosen) <= most
+        return None if chosen is None else bool(chosen) and _before_rates(chosen, goal) <= most
     widest = _widest(pool, goal.count)
     slack = _spare(widest, goal)
     if slack < 0:
@@ -435,19 +521,25 @@ def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: in
 
 
 def _cheapest(pool: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | None:
-    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice."""
+    """Return the choice of least damage, empty if there is none, None where *effort* does not suffice."""
     widest = _widest(pool, goal.count)
     slack = _spare(widest, goal)
     if slack < 0:
         return []
+    if goal.closer:
+        return _closest(pool, goal, slack, effort)
     # Nodes that are kept need not be among the widest.
     if slack == 0 and not any(group.kept for group in pool):
         return _least_damaged(pool, goal)
     return _spread(pool, goal, slack, effort)
 
 
-def _stranded(chosen: Chosen) -> int:
-    return sum(offer.stranded for _, offer in chosen)
+def _before_rates(chosen: Chosen, goal: Goal) -> Score:
+    """Return what of the score of *chosen* goes before its rates; nothing to compare where it is empty."""
+    domains = goal.domains_of([position for position, _ in chosen])
+    if goal.objective is Objective.BANDWIDTH:
+        return domains
+    return (*domains, sum(offer.stranded for _, offer in chosen))
 
 
 def _least_damaged(pool: Sequence[NodeGroup], goal: Goal) -> Chosen:
@@ -467,7 +559,7 @@ def _least_damaged(pool: Sequence[NodeGroup], goal: Goal) -> Chosen:
 
 
 def _spread(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
-    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice."""
+    """Return the choice of least damage, empty if there is none, None where *effort* does not suffice."""
     # Which of the nodes that are kept are taken is no question, so that they add no states.
     free = goal.count - sum(len(group.nodes) for group in pool if group.kept)
     if not effort.spend(len(pool) * (slack + 1) * max(min(free, slack + 1), 1) ** 2):
@@ -475,19 +567,223 @@ def _spread(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -
     return spread(pool, goal, slack)
 
 
+# Which domains of the closer levels are touched: the fewest, the coarsest level first.
+#
+# Dynamic programming as in ``spread``, domain by domain. To enter a domain costs what its level counts, and
+# its nodes then cost their damage: a domain of a coarse level is entered before those in it. The costs are
+# added up as one integer, in which domains come before damage, and damage before the room of the domains
+# entered, so that of equally good choices the tightest domains are taken.
+#
+# Racks r1, r2 and r3 of one block have 4, 4 and 1 nodes free, and a gang needs five. No rack holds five, so
+# two are the fewest. After r1 the states are: no node at cost 0, one to four nodes in one rack. After r2 five
+# nodes are reached over two racks with room for 8; after r3 over r1 and r3, with room for 5: these are taken,
+# and r2 stays whole. What needs a third rack is dropped as soon as that shows: a node short of r1's four would
+# leave two more for r3.
+
+_DOMAIN_BITS = 24
+_DAMAGE_BITS = 160
+"""More than any damage of a gang has, preferences missed included."""
+_ROOM_BITS = 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Entered:
+    """A domain of a closer level: what it costs to enter it, and the domains, or the nodes, that it has.
+
+    ``depth`` is 0 for the coarsest level, ``size`` the number of nodes in the pool, ``kept`` whether one of
+    them is taken in any case.
+    """
+
+    depth: int
+    cost: int
+    size: int
+    kept: bool
+    inner: Sequence["_Entered"]
+    groups: Sequence[NodeGroup]
+
+
+class _OutOfEffort(Exception):
+    """The search took more steps than it may."""
+
+
+def _closest(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
+    """Return the choice that touches the fewest domains, and of those the one of least damage.
+
+    Empty if there is none, None where *effort* does not suffice.
+    """
+    try:
+        return _Nested(pool, goal, slack, effort).best()
+    except _OutOfEffort:
+        return None
+
+
+class _Nested:
+    """The nodes of a pool by the domains of the closer levels, and the search among these."""
+
+    def __init__(self, pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> None:
+        self._goal = goal
+        self._slack = slack
+        self._effort = effort
+        levels = goal.closer
+        self._room_bits = _ROOM_BITS * len(levels)
+        self._domains_from = self._room_bits + _DAMAGE_BITS
+        self._units = [
+            1 << (self._domains_from + _DOMAIN_BITS * (len(levels) - 1 - depth))
+            for depth in range(len(levels))
+        ]
+        self._pool = pool
+        self._parts = self._entered(0, pool)
+        kinds = {(group.kept, tuple((each.workers, each.damage) for each in group.offers)) for group in pool}
+        # Nodes that are all alike need no states but how many of them are covered.
+        self._is_uniform = len(kinds) == 1 and not any(group.kept for group in pool)
+        self._cost_groups: list[_CostGroup] = []
+        self._leaves: list[_Entered] = []
+        self._bounds = self._fewest()
+        widths = chain.from_iterable([group.most] * len(group.nodes) for group in pool)
+        self._reach = list(accumulate(islice(widths, goal.count), initial=0))
+
+    def _entered(self, depth: int, pool: Sequence[NodeGroup]) -> list[_Entered]:
+        """Return the domains at *depth* of the nodes of *pool*, in fabric order."""
+        level, by_number = self._goal.closer[depth], dict[int, list[NodeGroup]]()
+        for group in pool:
+            nodes: dict[int, list[int]] = {}
+            for position in group.nodes:
+                nodes.setdefault(level.numbers[position], []).append(position)
+            for number, positions in nodes.items():
+                by_number.setdefault(number, []).append(group._replace(nodes=tuple(positions)))
+        finest = depth == len(self._goal.closer) - 1
+        shift = _ROOM_BITS * (len(self._goal.closer) - 1 - depth)
+        return [
+            _Entered(
+                depth,
+                self._units[depth] + (level.room(number) << shift),
+                sum(len(group.nodes) for group in groups),
+                any(group.kept for group in groups),
+                () if finest else self._entered(depth + 1, groups),
+                groups,
+            )
+            for number, groups in sorted(by_number.items(), key=lambda entry: entry[1][0].nodes[0])
+        ]
+
+    def _fewest(self) -> list[list[int]]:
+        """Return by depth what at least is to be entered for so many nodes more, at that depth and below."""
+        bounds: list[list[int]] = []
+        parts, finer = list(self._parts), [0] * (self._goal.count + 1)
+        by_depth = []
+        while parts:
+            by_depth.append(sorted((part.size for part in parts), reverse=True))
+            parts = [inner for part in parts for inner in part.inner]
+        for unit, sizes in zip(reversed(self._units), reversed(by_depth), strict=True):
+            held = list(accumulate(sizes))
+            finer = [
+                more + unit * (bisect_left(held, nodes) + 1 if nodes else 0)
+                for nodes, more in enumerate(finer)
+            ]
+            bounds.append(finer)
+        return bounds[::-1]
+
+    def best(self) -> Chosen:
+        """Return the best choice, empty if there is none. Raises ``_OutOfEffort``."""
+        self._most = self._at_most()
+        states: _States = {(0, 0): (0, None)}
+        for part in self._parts:
+            states = self._visited(states, part)
+        if self._is_uniform:
+            found = states.get((self._goal.count, 0))
+            return self._filled(found[1]) if found else []
+        found = states.get((self._goal.count, self._goal.workers))
+        return _unrolled(self._cost_groups, found[1]) if found else []
+
+    def _at_most(self) -> int:
+        """Return a cost that the best choice does not exceed: that of the widest domains, one after the other."""
+        cost = taken = held = 0
+        chosen: list[int] = []
+        for part in self._widest_first(self._parts):
+            cost += part.cost
+            if part.inner:
+                continue
+            chosen += [group.most for group in part.groups for _ in group.nodes]
+            taken += part.size
+            held = sum(sorted(chosen, reverse=True)[: self._goal.count])
+            if taken >= self._goal.count and held >= self._goal.workers:
+                break
+        return (cost >> self._domains_from << self._domains_from) + (1 << self._domains_from) - 1
+
+    def _widest_first(self, parts: Sequence[_Entered]) -> Iterator[_Entered]:
+        for part in sorted(parts, key=lambda part: (not part.kept, -part.size)):
+            yield part
+            yield from self._widest_first(part.inner)
+
+    def _visited(self, states: _States, part: _Entered) -> _States:
+        """Return *states* after those that enter *part* took nodes of it, of those that may still be best."""
+        inside: _States = {
+            state: (cost + part.cost, pointer)
+            for state, (cost, pointer) in states.items()
+            if state[0] < self._goal.count and cost + part.cost <= self._most
+        }
+        if not self._effort.spend(len(states)):
+            raise _OutOfEffort
+        if inside:
+            if part.inner:
+                for inner in part.inner:
+                    inside = self._visited(inside, inner)
+            elif self._is_uniform:
+                inside = self._covered(inside, part)
+            else:
+                for group in _cost_groups(part.groups, self._slack, self._room_bits):
+                    options = len(inside) * min(len(group.nodes), self._goal.count) * (self._slack + 1)
+                    if not self._effort.spend(options):
+                        raise _OutOfEffort
+                    self._cost_groups.append(group)
+                    inside = _extended(
+                        inside, len(self._cost_groups) - 1, group, self._reach, self._goal
+                    )
+        # Nodes that are kept leave no choice but to enter.
+        merged = {} if part.kept else states
+        bound, count, most = self._bounds[part.depth], self._goal.count, self._most
+        merged = dict(merged)
+        for state, entry in inside.items():
+            before = merged.get(state)
+            if before is None or entry[0] < before[0]:
+                merged[state] = entry
+        return {
+            state: entry for state, entry in merged.items() if entry[0] + bound[count - state[0]] <= most
+        }
+
+    def _covered(self, states: _States, leaf: _Entered) -> _States:
+        """Return *states* after all nodes of *leaf* are covered as well."""
+        self._leaves.append(leaf)
+        number, covered = len(self._leaves) - 1, _States()
+        for (taken, _), (cost, pointer) in states.items():
+            state = min(taken + leaf.size, self._goal.count), 0
+            if state not in covered or cost < covered[state][0]:
+                covered[state] = cost, (pointer, number, leaf.size, 0)
+        return covered
+
+    def _filled(self, pointer: _BackPointer) -> Chosen:
+        """Return the choice of least damage on the domains that *pointer* leads back through."""
+        groups: list[NodeGroup] = []
+        while pointer is not None:
+            pointer, number, _, _ = pointer
+            groups += self._leaves[number].groups
+        nodes = sorted(position for group in groups for position in group.nodes)[: self._goal.count]
+        pool = [groups[0]._replace(nodes=tuple(nodes))]
+        return spread(pool, self._goal, self._slack)
+
+
 # Which nodes of a domain take how many workers of a gang: the fewest nodes, and of those the best.
 #
-# With the fewest nodes, the places left unused on the chosen nodes are fewer than one node's: every node takes nearly all
-# it can, and the exact search (``search``) stays short. Where it would still be long, a greedy choice takes its place
-# and says so.
+# With the fewest nodes, the places left unused on the chosen nodes are fewer than one node's: every node
+# takes nearly all it can, and the exact search (``search``) stays short. Where it would still be long, a
+# greedy choice takes its place and says so.
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A gang of ``workers`` with ``gpus`` GPUs each, and the fleet with its capacity for them.
 
-    ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared; else ``objective`` says
-    what goes first.
+    ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared; else
+    ``objective`` says what goes first.
     """
 
     fleet: Fleet
@@ -499,7 +795,7 @@ class Problem:
 
     def goal(self, nodes: int) -> Goal:
         """Return what the gang needs of so many *nodes*, and by what choices of them are compared."""
-        return Goal(nodes, self.workers, self.objective, self.workers * self.gpus)
+        return Goal(nodes, self.workers, self.objective)
 
     def use(self, nodes: int) -> Use:
         """Return what the GPUs of a node are chosen for when the gang gets so many *nodes*."""
@@ -509,51 +805,30 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """The nodes of one domain that take the gang, as positions in fabric order, and each one's offer.
+class Pick(ChosenNodes):
+    """The nodes of one domain that take the gang.
 
     ``complete`` is False where the search ended early, so that a better choice of nodes cannot be ruled out;
     ``sets_exact`` is False where a set of GPUs that was compared may not be the best of its node.
     """
 
     domain: Domain
-    nodes: tuple[int, ...]
-    offers: tuple[Offer, ...]
-    merit: Merit
     complete: bool = True
     sets_exact: bool = True
-
-    @property
-    def busbw(self) -> float:
-        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
-        # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
-        return min(map(_INSIDE if len(self.offers) == 1 else _BUSBW, self.offers))
-
-    @property
-    def stranded(self) -> int:
-        """The GPUs left over on the nodes."""
-        return sum(offer.stranded for offer in self.offers)
 
 
 def picked(
     domain: Domain, chosen: Chosen, goal: Goal, *, complete: bool = True, sets_exact: bool = True
 ) -> Pick:
-    """Return *chosen*, nodes of *domain* that take a gang, in fabric order and with its merit."""
-    nodes, offers = zip(*sorted(chosen, key=_POSITION), strict=True)
-    inside = min(map(_INSIDE, offers))
-    busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
-    return Pick(
-        domain=domain,
-        nodes=nodes,
-        offers=offers,
-        merit=goal.merit(busbw, inside, sum(map(_DAMAGE, offers))),
-        complete=complete,
-        sets_exact=sets_exact,
-    )
+    """Return *chosen*, nodes of *domain* that take a gang, in fabric order and with its score."""
+    nodes, offers = in_order(chosen)
+    return Pick(nodes, offers, goal.score_of(offers), domain, complete, sets_exact)
 
 
-_POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
-_DAMAGE: Callable[[Offer], int] = attrgetter("damage")
+def in_order(chosen: Iterable[tuple[int, Offer]]) -> tuple[tuple[int, ...], tuple[Offer, ...]]:
+    """Return the nodes *chosen*, in fabric order, and their offers."""
+    nodes, offers = zip(*sorted(chosen, key=itemgetter(0)), strict=True)
+    return nodes, offers
 
 
 def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
@@ -580,9 +855,9 @@ def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
 def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGroup], bool]:
     """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take.
 
-    The second value says whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and 1 the
-    two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen, one that takes 8
-    gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
+    The second value says whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and
+    1 the two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen,
+    one that takes 8 gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
     """
     places = problem.capacity.places
     widest = sorted(places[domain.start : domain.end], reverse=True)[:count]
@@ -598,7 +873,7 @@ def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGrou
 
 
 def alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[tuple[int, int, list[int]]]:
-    """Yield the nodes of *domain* that take *least* workers or more, by places and state, at most *count* of each."""
+    """Yield the nodes of *domain* that take *least* or more, by workers and state, up to *count* of each."""
     places, by_state = problem.capacity.places, problem.capacity.by_state
     state_ids, start, end = problem.fleet.state_ids, domain.start, domain.end
     # A large domain has few states: look for each state's nodes in it rather than at every node.
@@ -627,15 +902,16 @@ def alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[
         yield most, state_id, same[:count]
 
 
-# Upper bounds on the best choice within a domain, from its nodes' states alone, so that few domains are searched.
+# Upper bounds on the best choice within a domain, from its nodes' states alone, so that few domains are
+# searched.
 #
-# A gang of w workers on c nodes is one of few *splits* of w into c parts, because with the fewest nodes hardly any place
-# is left unused. For each part the best nodes of the domain are taken, even those that are taken for another part as well;
-# a real choice takes every node once, so it is never better. All bounds are merits: no entry of a bound is above the
-# real one.
+# A gang of w workers on c nodes is one of few *splits* of w into c parts, because with the fewest nodes
+# hardly any place is left unused. For each part the best nodes of the domain are taken, even those that are
+# taken for another part as well; a real choice takes every node once, so it is never better. All bounds are
+# scores: no entry of a bound is above the real one.
 #
-# Nine workers on two nodes with eight places each split into 8 + 1, 7 + 2, 6 + 3 or 5 + 4. Say the nodes of a domain
-# would suffer these damages:
+# Nine workers on two nodes with eight places each split into 8 + 1, 7 + 2, 6 + 3 or 5 + 4. Say the nodes of a
+# domain would suffer these damages:
 #
 # ====  ===  ===  ===  ===  ===  ===  ===  ===
 # node   1    2    3    4    5    6    7    8
@@ -644,8 +920,9 @@ def alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[
 # b      5    8    7    4    5    6    3    1
 # ====  ===  ===  ===  ===  ===  ===  ===  ===
 #
-# The least damage of 8 + 1 is 0 (a) + 5 (b) = 5, of 7 + 2 it is 2 (a) + 7 (a) = 9 although a cannot take both, of
-# 6 + 3 it is 4 + 6 = 10, of 5 + 4 it is 3 + 4 = 7: the bound is 5. A domain that has already given 4 is not beaten.
+# The least damage of 8 + 1 is 0 (a) + 5 (b) = 5, of 7 + 2 it is 2 (a) + 7 (a) = 9 although a cannot take
+# both, of 6 + 3 it is 4 + 6 = 10, of 5 + 4 it is 3 + 4 = 7: the bound is 5. A domain that has already given 4
+# is not beaten.
 
 # A slack of 8 has 22 partitions, and their number grows fast: a gang with more slack gets no bound.
 _MOST_SLACK = 8
@@ -659,47 +936,79 @@ Split = tuple[tuple[int, int], ...]
 
 
 class DomainBounds:
-    """The bounds for one gang on *count* nodes of a domain, none of which takes more than *most* workers.
+    """Bounds on the scores of a gang on *count* nodes, in each domain of a tier that competes for it.
 
-    Domains are asked for by their number in the tier, whose kinds of hardware by domain are *hardware*.
+    Nothing is computed before a bound is asked for: a single domain mostly needs none.
     """
 
-    def __init__(self, problem: Problem, count: int, most: int, hardware: Sequence[frozenset[int]]) -> None:
-        """Take the gang, the number of nodes, the most workers of a node, and the domains' hardware."""
-        self._fleet = problem.fleet
-        self._hardware = hardware
-        self._parts = parts = _Parts.of(problem, count, most)
+    def __init__(
+        self, problem: Problem, domains: Sequence[Domain], numbers: Sequence[int], count: int
+    ) -> None:
+        """Take the gang, the domains of a tier, the *numbers* of those that compete, and how many nodes."""
+        self._problem = problem
+        self._domains = domains
+        self._numbers = numbers
+        self._count = count
         self._goal = problem.goal(count)
-        self._rates = Memo(parts.rates_of, limit=_MOST_BOUNDS)
-        self._least_damage = Memo(parts.least_damage_of, limit=_MOST_BOUNDS)
-        self._inexact = frozenset[int]().union(*(table.inexact for table in parts.tables.values()))
 
-    def when_empty(self, number: int) -> Merit:
-        """Return a merit that no choice in domain *number* is better than, were its nodes empty; cheap to compute."""
-        return self._goal.merit(*self._rates_of(number), 0)
+    def best_first(self, room_of: Sequence[Room]) -> list[tuple[Score, Room, int]]:
+        """Return the domains with a bound on their scores: the best first, then the tightest, by name."""
+        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
+        if self._problem.objective is Objective.BANDWIDTH:
+            numbers = {self._hardware[number]: number for number in self._numbers}
+            by_hardware = {
+                hardware: self._goal.score(*self._rates_of(number), 0) for hardware, number in numbers.items()
+            }
+            best_cases = [by_hardware[self._hardware[number]] for number in self._numbers]
+        else:
+            best_cases = list(map(self.bound, self._numbers))
+        return sorted(zip(best_cases, map(room_of.__getitem__, self._numbers), self._numbers, strict=True))
 
-    def bound(self, number: int, domain: Domain) -> Merit:
-        """Return a merit that no choice in *domain*, which has the *number*, is better than."""
+    def bound(self, number: int) -> Score:
+        """Return a score that no choice in domain *number* is better than."""
         if not self._parts.splits:
-            return self.when_empty(number)
-        damage = self._least_damage[self._fleet.state_ids[domain.start : domain.end]]
-        return self._goal.merit(*self._rates_of(number), damage)
+            return self._goal.score(inf, inf, 0)
+        domain = self._domains[number]
+        damage = self._least_damage[self._problem.fleet.state_ids[domain.start : domain.end]]
+        return self._goal.score(*self._rates_of(number), damage)
+
+    def is_exact(self, numbers: Iterable[int]) -> bool:
+        """Whether the bounds of the domains *numbers* rest on sets of GPUs that are proven to be the best."""
+        inexact = self._inexact
+        if not inexact:
+            return True
+        state_ids, domains = self._problem.fleet.state_ids, [self._domains[number] for number in numbers]
+        return all(inexact.isdisjoint(state_ids[domain.start : domain.end]) for domain in domains)
 
     def _rates_of(self, number: int) -> Rates:
         return self._rates[self._hardware[number]] if self._parts.splits else (inf, inf)
 
-    def is_exact(self, domains: Iterable[Domain]) -> bool:
-        """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""
-        inexact = self._inexact
-        if not inexact:
-            return True
-        state_ids = self._fleet.state_ids
-        return all(inexact.isdisjoint(state_ids[domain.start : domain.end]) for domain in domains)
+    @cached_property
+    def _parts(self) -> "_Parts":
+        places, domains = self._problem.capacity.places, [self._domains[number] for number in self._numbers]
+        most = max(max(places[domain.start : domain.end]) for domain in domains)
+        return _Parts.of(self._problem, self._count, most)
+
+    @cached_property
+    def _hardware(self) -> Sequence[frozenset[int]]:
+        return self._problem.fleet.hardware_by_domain[len(self._domains[0].path)]
+
+    @cached_property
+    def _rates(self) -> Memo[frozenset[int], Rates]:
+        return Memo(self._parts.rates_of, limit=_MOST_BOUNDS)
+
+    @cached_property
+    def _least_damage(self) -> Memo[tuple[int, ...], int]:
+        return Memo(self._parts.least_damage_of, limit=_MOST_BOUNDS)
+
+    @cached_property
+    def _inexact(self) -> frozenset[int]:
+        return frozenset[int]().union(*(table.inexact for table in self._parts.tables.values()))
 
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """The splits of a gang, their different parts, and the damage of so many workers by state for each part."""
+    """The splits of a gang, their different parts, and the damage of each part by state."""
 
     problem: Problem
     on_one_node: bool
@@ -709,7 +1018,7 @@ class _Parts:
 
     @classmethod
     def of(cls, problem: Problem, count: int, most: int) -> "_Parts":
-        # Without GPUs a node's damage depends on how many places it has, which a table by state does not know.
+        # Without GPUs a node's damage depends on its room, which a table by state does not know.
         gang_splits = _splits(problem.workers, count, most) if problem.gpus else []
         parts = sorted({part for split in gang_splits for part in split})
         damages = problem.fleet.tables.damages
@@ -748,7 +1057,7 @@ class _Parts:
 
 
 def _splits(workers: int, count: int, most: int) -> list[Split]:
-    """Return the ways to write *workers* as a sum of *count* parts from 1 to *most*; none where they are many.
+    """Return the ways to write *workers* as a sum of *count* parts from 1 to *most*; none if they are many.
 
     What the parts lack of *most* adds up to the slack, so the splits are the partitions of the slack:
 
@@ -781,7 +1090,7 @@ def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _cheapest_set(damages: Sequence[float], counted: Mapping[int, int], times: int) -> float:
-    """Return the sum of the *times* lowest *damages* of nodes, of which *counted* has so many in each state."""
+    """Return the sum of the *times* lowest *damages* of nodes, *counted* by state."""
     total: float = 0
     for state_id in sorted(counted, key=damages.__getitem__):
         taken = min(counted[state_id], times)
@@ -808,19 +1117,22 @@ def _unbounded(_state: NodeState, _count: int) -> float:
 
 
 EFFORT = 6_000
-"""Steps of search that one decision may take before it settles for the best found so far: some milliseconds."""
+"""Steps of search that one decision may take before it settles for the best so far: some milliseconds."""
 NODES_PER_STEP = 2
 """In larger fleets there is one step more for every so many nodes."""
+_NOWHERE = 1 << 62
+"""More room than any domain has."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainChoice:
     """The pick for a gang, and what it was chosen from.
 
-    ``level`` is where it was searched, ``rivals`` how many domains there hold the gang. ``next_count`` is the number of
-    nodes that the best of those with more nodes needs, 0 where there is none. ``runner_up`` is the best pick of another
-    domain (or node) with as few nodes; it may be as good, and later by name. ``exact`` is False where something
-    better cannot be ruled out: it depends on what this decision compared, and on no other decision.
+    ``level`` is where it was searched, ``rivals`` how many domains there hold the gang. ``next_count`` is the
+    number of nodes that the best of those with more nodes needs, 0 if there is none. ``runner_up`` is the
+    best pick of another domain (or node) with as few nodes; it may be as good, and later by name. ``exact``
+    is False where something better cannot be ruled out: it depends on what this decision compared, and on no
+    other decision.
     """
 
     pick: Pick
@@ -857,102 +1169,59 @@ def choose_domain(problem: Problem, level: int) -> DomainChoice:
 def _picks(
     problem: Problem, domains: Sequence[Domain], competing: Sequence[int], count: int
 ) -> tuple[list[Pick], bool]:
-    """Return the best picks of the *competing* ones of *domains*, at most two, and whether none can be better.
+    """Return the two best picks of the *competing* *domains*, and whether none can be better.
 
-    Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no better
-    than the two picks so far is skipped. The result is exact only if every pick and every bound that was used is.
+    Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no
+    better than the two picks so far is skipped. The result is exact only if every pick and every bound that
+    was used is.
     """
     # One budget for all domains: the most promising ones are searched first and may use it up.
     effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
-    competition = _Competition(problem, domains, competing, count)
-    best: list[tuple[Merit, Room, int, Pick]] = []
+    bounds = DomainBounds(problem, domains, competing, count)
+    room_of = rooms(problem.fleet, problem.capacity, len(domains[0].path))
+    candidates: Iterator[tuple[Score, Room, int]] = iter(
+        bounds.best_first(room_of) if len(competing) > 1 else [((), room_of[competing[0]], competing[0])]
+    )
+    best: list[tuple[Rank, Pick]] = []
     skipped: list[int] = []
     exact = True
-    candidates = competition.best_first()
-    for number, promise in candidates:
+    for best_case, room, number in candidates:
         domain = domains[number]
         # Two picks are kept because the second is shown as the runner-up: a skipped domain beats neither.
-        room = competition.rooms[number]
         if len(best) > 1:
-            # Candidates come in the order of what they promise: where this one cannot win, none of those after it can.
-            if promise > best[1][0]:
-                skipped += [number, *(other for other, _ in candidates)]
+            # Candidates come best case first: where this one cannot win, none of those after it can.
+            if best_case > best[1][0][0]:
+                skipped += [number, *(other for _, _, other in candidates)]
                 break
-            if (competition.bound(number), room, domain.start) > best[1][:3]:
+            if (bounds.bound(number), room, domain.start) > best[1][0]:
                 skipped.append(number)
                 continue
         choice = pick(problem, domain, count, effort)
         exact = exact and choice.sets_exact
-        # An incomplete search is still exact where its pick meets the bound, or where the best pick beats the bound.
-        if not choice.complete and choice.merit > (bound := competition.bound(number)):
-            exact = exact and bool(best) and (bound, room, domain.start) > best[0][:3]
-        best = sorted((*best, (choice.merit, room, domain.start, choice)), key=itemgetter(0, 1, 2))[:2]
-    return [choice for *_, choice in best], exact and competition.is_exact(skipped)
-
-
-class _Competition:
-    """The domains that compete for a gang, by their numbers in the tier, and their bounds."""
-
-    def __init__(
-        self, problem: Problem, domains: Sequence[Domain], numbers: Sequence[int], count: int
-    ) -> None:
-        self._problem = problem
-        self._domains = domains
-        self._numbers = numbers
-        self._count = count
-
-    @cached_property
-    def rooms(self) -> list[Room]:
-        """The room of every domain of the tier: of equally good domains the tightest is taken, at every level."""
-        fleet, tier = self._problem.fleet, len(self._domains[0].path)
-        return rooms(fleet, self._problem.capacity, tier)
-
-    @cached_property
-    def _bounds(self) -> DomainBounds:
-        """The bounds, which a single domain needs only where its search does not end."""
-        fleet, places = self._problem.fleet, self._problem.capacity.places
-        domains = [self._domains[number] for number in self._numbers]
-        most = max(max(places[domain.start : domain.end]) for domain in domains)
-        tier = len(domains[0].path)
-        return DomainBounds(self._problem, self._count, most, fleet.hardware_by_domain[tier])
-
-    def best_first(self) -> Iterator[tuple[int, Merit]]:
-        """Yield the domains with a merit that they do not exceed: the best first, then the tightest, then by name."""
-        if len(self._numbers) == 1:
-            yield self._numbers[0], ()
-            return
-        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
-        is_bandwidth = self._problem.objective is Objective.BANDWIDTH
-        promise = self._bounds.when_empty if is_bandwidth else self.bound
-        ordered = sorted((promise(number), self.rooms[number], number) for number in self._numbers)
-        yield from ((number, promised) for promised, _, number in ordered)
-
-    def bound(self, number: int) -> Merit:
-        """Return a merit that no choice in domain *number* is better than."""
-        return self._bounds.bound(number, self._domains[number])
-
-    def is_exact(self, skipped: Sequence[int]) -> bool:
-        """Whether the domains that were *skipped* for their bounds have exact bounds."""
-        return not skipped or self._bounds.is_exact(self._domains[number] for number in skipped)
+        # An incomplete search is still exact where its pick meets the bound, or where the best pick beats it.
+        if not choice.complete and choice.score > (bound := bounds.bound(number)):
+            exact = exact and bool(best) and (bound, room, domain.start) > best[0][0]
+        best = sorted((*best, ((choice.score, room, domain.start), choice)), key=itemgetter(0))[:2]
+    return [choice for _, choice in best], exact and (not skipped or bounds.is_exact(skipped))
 
 
 def _choose_node(problem: Problem) -> DomainChoice:
     """Return the best single node: of the best states, the node in the tightest domain."""
     goal = problem.goal(1)
-    by_merit: dict[Merit, list[list[int]]] = {}
+    by_score: dict[Score, list[list[int]]] = {}
     exact = True
     for state_id, nodes in _holding_nodes(problem):
         offer = _offer_of_one_node(problem, state_id, problem.workers)
         # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
-        merit = goal.merit(offer.inside, offer.inside, offer.damage)
-        by_merit.setdefault(merit, []).append(nodes)
+        score = goal.score(offer.inside, offer.inside, offer.damage)
+        by_score.setdefault(score, []).append(nodes)
         exact = exact and offer.exact
-    ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
-    best = _tightest(problem, sorted(chain.from_iterable(ranked[0])))
+    ranked = [by_score[score] for score in sorted(by_score)[:2]]
+    _, best = next(tightest_first(problem.fleet, problem.capacity, sorted(chain.from_iterable(ranked[0]))))
     return DomainChoice(
         pick=_on_one_node(problem, best),
         level=0,
-        rivals=sum(len(nodes) for alike in by_merit.values() for nodes in alike),
+        rivals=sum(len(nodes) for alike in by_score.values() for nodes in alike),
         next_count=0,
         runner_up=_on_one_node(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
         exact=exact,
@@ -976,26 +1245,26 @@ def _offer_of_one_node(problem: Problem, state_id: int, places: int) -> Offer:
 
 
 def _on_one_node(problem: Problem, position: int) -> Pick:
-    """Return the pick of the node at *position* for the whole gang."""
     fleet = problem.fleet
     offer = _offer_of_one_node(problem, fleet.state_ids[position], problem.capacity.places[position])
     return picked(_finest_domain(fleet, position), [(position, offer)], problem.goal(1))
 
 
-def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
-    """Return the one of *nodes*, in fabric order, whose domains have the least room; the first of equals."""
-    tiers = problem.fleet.domains
-    # A node that is in no domain of a tier is taken after those that are: the next coarser tier compares such nodes.
-    for depth in range(len(tiers), 0, -1):
-        best: tuple[Room, int] | None = None
-        for domain, room in zip(tiers[depth - 1], rooms(problem.fleet, problem.capacity, depth), strict=True):
-            first = bisect_left(nodes, domain.start)
-            if first < len(nodes) and nodes[first] < domain.end:
-                candidate = (room, nodes[first])
-                best = min(best, candidate) if best else candidate
-        if best:
-            return best[1]
-    return nodes[0]
+def tightest_first(fleet: Fleet, capacity: Capacity, nodes: Sequence[int]) -> Iterator[tuple[Room, int]]:
+    """Yield *nodes*, in fabric order, with the room of their finest domain: tightest first, in none last."""
+    left, nowhere = list(nodes), Room()
+    # A node in no domain of a tier is taken after those in one: the next coarser tier compares such nodes.
+    for depth in range(len(fleet.tiers), 0, -1):
+        domains = fleet.domains[depth - 1]
+        for room, number in sorted(zip(rooms(fleet, capacity, depth), range(len(domains)), strict=True)):
+            first = bisect_left(left, domains[number].start)
+            last = bisect_left(left, domains[number].end, first)
+            yield from (((*nowhere, *room), position) for position in left[first:last])
+            del left[first:last]
+        if not left:
+            return
+        nowhere = (*nowhere, _NOWHERE)
+    yield from ((nowhere, position) for position in left)
 
 
 def _finest_domain(fleet: Fleet, position: int) -> Domain:

@@ -1,4 +1,4 @@
-"""Scenarios of a gang side by side: any level or a required one, coalesced or not, planned or topology-unaware."""
+"""Scenarios of a gang side by side: any level or a required one, coalesced or not, planned or not."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -8,9 +8,10 @@ from math import isinf
 from random import Random
 
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.plan import Demand, Infeasible, NodeShare, Placement, Range, TopologyPolicy
+from arena_topo.model.placement_options import TopologyPolicy
+from arena_topo.model.plan import Demand, Infeasible, NodeShare, Placement, Range
 from arena_topo.model.reports import Chance, Comparison, Figure, Scenario, TopologyUnaware
-from arena_topo.planner.explain import ending_jobs
+from arena_topo.planner.answer import ending_jobs
 from arena_topo.planner.fleet import (
     Fleet,
     capacity_for,
@@ -22,16 +23,16 @@ from arena_topo.planner.fleet import (
     make_fleet,
     spanned,
 )
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, positions_of
+from arena_topo.planner.gpus.bandwidth import positions_of
 from arena_topo.planner.offers import nic_rate
 from arena_topo.planner.plan import plan_on
 
 # What a topology-unaware scheduler would do with a gang: simulated pod by pod, with a fixed seed.
 #
-# Each pod goes to a node that takes it: any of them (``random``), or one of those that are least allocated (``spread``),
-# as LeastAllocated of kube-scheduler's NodeResourcesFit scores them, in whole percents, here of cpu, memory and GPUs with
-# equal weights; a pod that requests none counts as 100m and 200 MiB, as it does there. On its node the gang gets any of
-# the free GPUs.
+# Each pod goes to a node that takes it: any of them (``random``), or one of those that are least allocated
+# (``spread``), as LeastAllocated of kube-scheduler's NodeResourcesFit scores them, in whole percents, here of
+# cpu, memory and GPUs with equal weights; a pod that requests none counts as 100m and 200 MiB, as it does
+# there. On its node the gang gets any of the free GPUs.
 
 _RULES = ("random", "spread")
 _SEED = 20_201_117
@@ -42,11 +43,11 @@ _MOST_PODS = 50_000
 _DEFAULT_REQUESTS = {"cpu": 100, "memory": 200 * 1024**2}
 
 Figures = Callable[[Sequence[NodeShare], int], tuple[Range | None, Range | None]]
-"""Predicts, of what a gang has of its nodes and the GPUs of each pod, the busbw of the whole gang in GB/s and the images/s of
+"""Predicts from the shares of nodes and the GPUs of a pod the busbw of a gang in GB/s, and the images/s of
 a benchmark, as far as it can."""
 
 _Score = Callable[[int, int], int]
-"""From a node's position and how many pods of the gang it has to the score by which the next pod chooses it."""
+"""From a node's position and its pods of the gang to the score by which the next pod chooses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def _simulated(
     closest: int | None,
     figures: Figures,
 ) -> TopologyUnaware:
-    """Return what the scheduler called *rule* gives *demand* on the nodes that have *places*, with its *figures*.
+    """Return what the scheduler called *rule* gives *demand* on nodes with *places*, with its *figures*.
 
     *closest* is the level that the planner reaches, None where it has no place for the gang.
     """
@@ -98,9 +99,10 @@ def _simulated(
 
 
 def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> Iterator[dict[int, int]]:
-    """Yield, again and again, how many of *workers* each node gets: one by one on a node of the highest *score*.
+    """Yield, again and again, how many of *workers* each node gets: one by one where the *score* is highest.
 
-    Nodes are kept in buckets by their score. A pod lowers the score of its node, so the highest bucket only falls.
+    Nodes are kept in buckets by their score. A pod lowers the score of its node, so the highest bucket only
+    falls.
     """
     empty: dict[int, list[int]] = {}
     for position, room in enumerate(places):
@@ -117,7 +119,7 @@ def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> I
                 buckets[top] = buckets.get(top, []) + empty.get(top, [])
             bucket = buckets[top]
             index = rng.randrange(len(bucket))
-            # The last entry fills the gap, so that taking one out of a bucket of thousands moves nothing else.
+            # The last entry fills the gap: taking one out of a bucket of thousands moves nothing else.
             position, bucket[index] = bucket[index], bucket[-1]
             bucket.pop()
             taken[position] = taken.get(position, 0) + 1
@@ -144,7 +146,7 @@ def _score(demand: Demand, fleet: Fleet, rule: str) -> _Score:
 
 
 def _free_percent(node: GpuNode, resource: str, more: int) -> int | None:
-    """Return how much of *resource* is free once *more* is taken, in whole percents; None where it is not known."""
+    """Return how much of *resource* is free once *more* is taken, in whole percents; None if unknown."""
     total = node.allocatable.get(resource, 0)
     if total <= 0:
         return None
@@ -185,7 +187,7 @@ def _shares(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random) ->
 def _gpus(
     fleet: Fleet, position: int, wanted: int, rng: Random
 ) -> tuple[tuple[int, ...] | None, float | None]:
-    """Return the indices of any *wanted* free GPUs and their busbw, None where free GPUs or links are not known."""
+    """Return the indices of any *wanted* free GPUs and their busbw, None if GPUs or links are unknown."""
     state, gpus = fleet.state(position), fleet.nodes[position].gpus
     if not wanted or state.machine is None or state.mask is None:
         return None, None
@@ -206,18 +208,13 @@ def _no_figures(_shares: Sequence[NodeShare], _gpus: int) -> tuple[None, None]:
     return None, None
 
 
-def compare(
-    demand: Demand,
-    snapshot: Snapshot,
-    model: BandwidthModel = DEFAULT_MODEL,
-    figures: Figures = _no_figures,
-) -> Comparison:
-    """Return what each scenario gives *demand* now, with its *figures*, and what topology-unaware schedulers would give.
+def compare(demand: Demand, snapshot: Snapshot, figures: Figures = _no_figures) -> Comparison:
+    """Return what each scenario gives *demand* now, and what topology-unaware schedulers would give.
 
-    The required level is the one that *demand* names, or else the one that an empty cluster would give. Raises
-    ``UsageError`` for a level that the fabric does not have.
+    The required level is the one that *demand* names, or else the one that an empty cluster would give.
+    Raises ``UsageError`` for a level that the fabric does not have.
     """
-    fleet = make_fleet(snapshot, model)
+    fleet = make_fleet(snapshot)
     required = _level_to_require(demand, fleet)
     plain = replace(demand, policy=TopologyPolicy.BEST_EFFORT, required_level="", coalesce=False)
     # Only the ranks of several workers with GPUs can be put into one pod.

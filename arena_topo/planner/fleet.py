@@ -11,11 +11,11 @@ from operator import attrgetter, is_not, lt
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot, Taint
 from arena_topo.model.keys import HOSTNAME
-from arena_topo.model.plan import Demand, GangDemand, Objective, Placement
-from arena_topo.model.scheduling import untolerated
+from arena_topo.model.placement_options import TopologyPolicy
+from arena_topo.model.plan import Demand, GangDemand, Placement
+from arena_topo.model.pods import untolerated
 from arena_topo.model.text.quantity import Resources
 from arena_topo.model.text.words import last_part, natural_sort_key
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.offers import (
@@ -24,14 +24,14 @@ from arena_topo.planner.offers import (
     alignment_of,
     containers_of,
     free_rate,
-    loss_of,
-    stranded_of,
 )
 
-# Nodes that are equally good for a demand, because they are in one state and have as much free of what it asks for.
+# Nodes that are equally good for a demand, because they are in one state and have as much free of what it
+# asks for.
 #
-# A fleet of ten thousand nodes has some hundred groups of such nodes. What depends on a node alone is computed once for
-# each group, and where its nodes are in a domain is found by bisection: no node has to be looked at by itself.
+# A fleet of ten thousand nodes has some hundred groups of such nodes. What depends on a node alone is
+# computed once for each group, and where its nodes are in a domain is found by bisection: no node has to be
+# looked at by itself.
 
 _FEWEST_OF_A_GROUP = 4
 """Groups of fewer nodes, in the mean, save no time."""
@@ -39,9 +39,10 @@ _FEWEST_OF_A_GROUP = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AlikeNodes:
-    """The nodes of a fleet in groups: the group of each node, and by group its state, what is free, and its nodes.
+    """The nodes of a fleet in groups: the group of each node, and each group's state, free amounts and nodes.
 
-    ``free`` are the amounts of some resources in the order in which they were asked for, ``nodes`` positions in fabric order.
+    ``free`` are the amounts of some resources in the order in which they were asked for, ``nodes`` positions
+    in fabric order.
     """
 
     ids: Sequence[int]
@@ -57,7 +58,7 @@ class AlikeNodes:
 
 
 def _alike_nodes(state_ids: Sequence[int], free: Sequence[Sequence[int]]) -> AlikeNodes | None:
-    """Return nodes in groups, by their state and by what is *free* of each resource; None where nearly all differ.
+    """Return nodes in groups, by state and by what is *free* of each resource; None if nearly all differ.
 
     >>> groups = _alike_nodes([0, 0, 0, 0, 1, 1, 1, 1], [[9, 9, 9, 9, 9, 9, 9, 9]])
     >>> groups.nodes, groups.free
@@ -80,15 +81,15 @@ _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
 _MOST_TIERS = 64
 _MOST_FLEETS = 3
-"""Fleets that are kept: of what is free, of what is left next to a place that is kept, and of what will be free."""
+"""Fleets that are kept: of what is free, of what the head's reservation leaves, and of what will be free."""
 
 _FEW = 100
-"""Nodes whose states are recomputed in one step, and in which a fleet differs at most from the one whose place it takes."""
+"""Nodes whose states are recomputed in one step; a fleet that differs in fewer replaces the kept one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """A fabric domain: the nodes from ``start`` up to ``end`` in fabric order; ``path`` names it from the top."""
+    """A fabric domain: the nodes from ``start`` up to ``end`` in fabric order, named by ``path``."""
 
     path: tuple[str, ...]
     start: int
@@ -108,10 +109,11 @@ class Domain:
 class Fleet:
     """The nodes in fabric order: by their domains from the top, then by name.
 
-    ``state_ids`` gives each node the index of its state in ``states``; ``domains`` lists, tier by tier from coarse to
-    fine, the domains as ranges of nodes, and ``paths`` each node's domains. The other attributes are derived from these
-    when they are first needed, and kept: each is a function of the fleet, so no answer depends on what was asked
-    before. (Their functions do not refer to the fleet itself, so that a fleet is freed as soon as nobody uses it.)
+    ``state_ids`` gives each node the index of its state in ``states``; ``domains`` lists, tier by tier from
+    coarse to fine, the domains as ranges of nodes, and ``paths`` each node's domains. The other attributes
+    are derived from these when they are first needed, and kept: each is a function of the fleet, so no answer
+    depends on what was asked before. (Their functions do not refer to the fleet itself, so that a fleet is
+    freed as soon as nobody uses it.)
     """
 
     nodes: tuple[GpuNode, ...]
@@ -140,7 +142,8 @@ class Fleet:
     def free(self) -> Memo[str, list[int]]:
         """The free amount of a resource on every node: ``fleet.free["cpu"]``.
 
-        A node that reports neither its cpu nor its memory, such as one read from a matrix, has enough of both.
+        A node that reports neither its cpu nor its memory, such as one read from a matrix, has enough of
+        both.
         """
         nodes = self.nodes
         return Memo(lambda resource: [_free(node, resource) for node in nodes], limit=_MOST_RESOURCES)
@@ -153,7 +156,7 @@ class Fleet:
 
     @cached_property
     def alike(self) -> Memo[tuple[str, ...], AlikeNodes | None]:
-        """The nodes in groups by their state and what they have free of some resources; None where nearly all differ."""
+        """The nodes in groups by their state and free amounts of resources; None if nearly all differ."""
         state_ids, free = self.state_ids, self.free
         return Memo(
             lambda resources: _alike_nodes(state_ids, [free[resource] for resource in resources]),
@@ -162,7 +165,7 @@ class Fleet:
 
     @cached_property
     def open_to_all(self) -> list[bool]:
-        """Whether nodes of each state are ready, without taints and cordon, and their kubelet refuses no pod."""
+        """Whether nodes of each state are ready, without taints and cordon, and refuse no pod by NUMA."""
         return [
             state.ready and not (state.taints or state.unschedulable or state.alignment)
             for state in self.states
@@ -170,13 +173,13 @@ class Fleet:
 
     @cached_property
     def domain_numbers(self) -> Memo[int, Sequence[int]]:
-        """A number for the domain of each node by the tier, 1 the coarsest, 0 the cluster; a node in none has its own."""
+        """The number of each node's domain by tier, 1 the coarsest, 0 the cluster; in none it has its own."""
         count, tiers = len(self.nodes), ((self.cluster,), *self.domains)
         return Memo(lambda tier: _domain_numbers(count, tiers[tier]), limit=_MOST_TIERS)
 
     @cached_property
     def parts(self) -> Memo[int, list[Domain]]:
-        """The domains of a tier, 1 the coarsest, 0 the cluster, in fabric order, each node that is in none as one of its own."""
+        """The domains of a tier, 1 the coarsest, 0 the cluster; each node in none is a domain of its own."""
         count, tiers = len(self.nodes), ((self.cluster,), *self.domains)
         return Memo(lambda tier: _parts(count, tiers[tier]), limit=_MOST_TIERS)
 
@@ -205,7 +208,7 @@ class Fleet:
 
     @cached_property
     def free_rates(self) -> list[float]:
-        """The NIC rate in GB/s that the jobs on a node leave free, by state: each GPU in use takes its share of it.
+        """The NIC rate in GB/s that the jobs on a node leave free, by state: each GPU in use takes its share.
 
         A node that does not publish its rate has the lowest that is known, 1 where none is.
         """
@@ -214,7 +217,7 @@ class Fleet:
 
     @cached_property
     def parents(self) -> list[list[int | None]]:
-        """Tier by tier, the number of the coarser domain around each domain, None where there is none."""
+        """Tier by tier, the number of the coarser domain around each domain, None if there is none."""
         coarser: tuple[Domain, ...] = ()
         parents: list[list[int | None]] = []
         for domains in self.domains:
@@ -239,7 +242,7 @@ class Fleet:
 
     @cached_property
     def hardware_by_domain(self) -> Memo[int, list[frozenset[int]]]:
-        """The kinds of hardware in each domain of a tier, by the tier's number from 1, the coarsest; 0 is the cluster."""
+        """The kinds of hardware in each domain of a tier, 1 the coarsest; 0 is the cluster."""
         by_node = list(map(self.hardware_ids.__getitem__, self.state_ids))
         tiers = ((self.cluster,), *self.domains)
         return Memo(
@@ -248,11 +251,9 @@ class Fleet:
         )
 
 
-def make_fleet(
-    snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL, machines: MachineCatalog | None = None
-) -> Fleet:
-    """Return the fleet of *snapshot*, whatever the order of its nodes; *machines* of another fleet save time."""
-    catalog = machines or MachineCatalog(model)
+def make_fleet(snapshot: Snapshot, machines: MachineCatalog | None = None) -> Fleet:
+    """Return the fleet of *snapshot*, in any order of its nodes; *machines* of another fleet save time."""
+    catalog = machines or MachineCatalog()
     # The same few domain names come once per node, and a natural sort key is slow to compute.
     place_of = cache(_place)
     placed = sorted(
@@ -275,7 +276,7 @@ def make_fleet(
 
 
 def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
-    """Return *fleet* with other *nodes* of the same names at some positions: what ``make_fleet`` gives for all of them.
+    """Return *fleet* with other *nodes* of the same names: what ``make_fleet`` gives for all of them.
 
     What was derived of the others is kept, so that it takes as long as there are such nodes.
     """
@@ -313,15 +314,16 @@ def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, 
 
 
 class Fleets:
-    """The fleets of snapshots that follow each other; those of the same nodes in the same fabric are derived from the nearest one.
+    """The fleets of successive snapshots; those of the same nodes and fabric are derived from the nearest.
 
-    A few are kept that are far from each other: a reader that looks at what is free now, and at what will be, changes between the two.
-    An answer is what ``make_fleet`` gives, whatever was asked before. One thread at a time may ask.
+    A few are kept that are far from each other: a reader that looks at what is free now, and at what will be,
+    changes between the two. An answer is what ``make_fleet`` gives, whatever was asked before. One thread at
+    a time may ask.
     """
 
-    def __init__(self, model: BandwidthModel = DEFAULT_MODEL) -> None:
-        """Take the bandwidth model of all fleets."""
-        self._machines = MachineCatalog(model)
+    def __init__(self) -> None:
+        """Keep no fleet yet."""
+        self._machines = MachineCatalog()
         self._kept: list[tuple[Snapshot, Fleet]] = []
         self._positions: Sequence[int] = ()
 
@@ -343,7 +345,7 @@ class Fleets:
         return fleet
 
     def _nearest(self, snapshot: Snapshot) -> tuple[int, list[int]] | None:
-        """Return the number of the kept snapshot that differs least, and where it does; None where names or fabric are others."""
+        """Return the kept snapshot that differs least, and where; None if names or fabric differ."""
         found = (
             (number, differing)
             for number, (each, _) in enumerate(self._kept)
@@ -354,7 +356,8 @@ class Fleets:
     def approach(self, snapshot: Snapshot) -> Iterator[None]:
         """Come so close to *snapshot* that its fleet is derived at once; yield after each few nodes.
 
-        One that differs in all nodes of a thousand takes tens of milliseconds, and something else may have to come first.
+        One that differs in all nodes of a thousand takes tens of milliseconds, and something else may have to
+        come first.
         """
         nearest = self._nearest(snapshot)
         if nearest is None:
@@ -370,7 +373,7 @@ class Fleets:
 
 
 def _differing(before: Snapshot, after: Snapshot) -> list[int] | None:
-    """Return where the nodes of two snapshots are not the same objects; None where names or fabrics differ."""
+    """Return where the nodes of two snapshots are not the same objects; None if names or fabrics differ."""
     if before.fabric is not after.fabric or len(before.nodes) != len(after.nodes):
         return None
     places = list(compress(range(len(after.nodes)), map(is_not, before.nodes, after.nodes)))
@@ -381,8 +384,8 @@ def _differing(before: Snapshot, after: Snapshot) -> list[int] | None:
 def aligned(fleet: Fleet, demand: Demand) -> Fleet:
     """Return *fleet* with the containers of *demand* known to the nodes whose kubelets align them.
 
-    Which sets of GPUs such a node can give depends on what else its workers ask for. Most fleets have no such node, and
-    are returned as they are.
+    Which sets of GPUs such a node can give depends on what else its workers ask for. Most fleets have no such
+    node, and are returned as they are.
     """
     if not fleet.has_alignment:
         return fleet
@@ -411,7 +414,7 @@ def emptied(fleet: Fleet) -> Fleet:
 
 
 def without_holders(node: GpuNode, holders: Sequence[Holder]) -> GpuNode:
-    """Return *node* once the pods *holders* have left it; their cpu and memory are not known, and count as in use."""
+    """Return *node* without the pods *holders*; their cpu and memory are unknown, and count as in use."""
     count = sum(holder.gpus for holder in holders)
     freed = {index for holder in holders for index in holder.indices or ()}
     return replace(
@@ -420,6 +423,20 @@ def without_holders(node: GpuNode, holders: Sequence[Holder]) -> GpuNode:
         used=None if node.used is None else node.used - freed,
         holders=tuple(holder for holder in node.holders if holder not in holders),
     )
+
+
+def holders_by_job(fleet: Fleet) -> Mapping[str, Mapping[int, Sequence[Holder]]]:
+    """Return the pods that hold GPUs by their job, ``job namespace/name``, and the position of their node.
+
+    A pod without a job is one of its own: ``pod namespace/name``.
+    """
+    by_job: dict[str, dict[int, list[Holder]]] = {}
+    for position, node in enumerate(fleet.nodes):
+        for holder in node.holders:
+            kind = "job" if holder.job else "pod"
+            by_node = by_job.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
+            by_node.setdefault(position, []).append(holder)
+    return by_job
 
 
 def requested_after(node: GpuNode, gpus: int, pods: int) -> Mapping[str, int]:
@@ -433,7 +450,7 @@ def requested_after(node: GpuNode, gpus: int, pods: int) -> Mapping[str, int]:
 
 def _path(node: GpuNode, fabric: Fabric) -> tuple[str, ...]:
     path = fabric.paths.get(node.name, ())
-    # An empty name stands for a tier that the node has no domain in; every path is as long as there are tiers.
+    # An empty name stands for a tier in which the node has no domain; every path has all tiers.
     return (*path, *[""] * (len(fabric.tiers) - len(path)))[: len(fabric.tiers)]
 
 
@@ -509,13 +526,13 @@ _CLUSTER = "cluster"
 class Capacity:
     """How many workers of one gang the nodes of a fleet take.
 
-    ``places`` counts them node by node, ``before`` those on all earlier nodes, so that a domain's places are a
-    difference of two entries. ``by_state`` counts them by the id of a node's state, None where nodes of one state
-    differ. ``alike`` are groups of nodes with as many places each, None where that takes a look at the nodes themselves; ``by_group``
-    then counts them by group.
+    ``places`` counts them node by node, ``before`` those on all earlier nodes, so that a domain's places are
+    a difference of two entries. ``by_state`` counts them by the id of a node's state, None where nodes of one
+    state differ. ``alike`` are groups of nodes with as many places each, None where that takes a look at the
+    nodes themselves; ``by_group`` then counts them by group.
 
-    With the places 3, 2, 0, 4 on four nodes ``before`` is 0, 3, 5, 5, 9, and the domain of the last two nodes has
-    9 - 5 = 4 places.
+    With the places 3, 2, 0, 4 on four nodes ``before`` is 0, 3, 5, 5, 9, and the domain of the last two nodes
+    has 9 - 5 = 4 places.
     """
 
     places: Sequence[int]
@@ -556,8 +573,9 @@ Room = tuple[int, ...]
 def rooms(fleet: Fleet, capacity: Capacity, depth: int) -> list[Room]:
     """Return the room of each domain of the tier at *depth*, 1 for the coarsest; depth 0 is the cluster.
 
-    With two racks of 3 and 5 places in a block of 8, and a rack of 3 in a block of its own, the rooms of the racks are
-    (3, 8), (5, 8) and (3, 3): of the two racks with 3 places the last one is the tighter, and the first block stays whole.
+    With two racks of 3 and 5 places in a block of 8, and a rack of 3 in a block of its own, the rooms of the
+    racks are (3, 8), (5, 8) and (3, 3): of the two racks with 3 places the last one is the tighter, and the
+    first block stays whole.
     """
     if depth == 0:
         return [(capacity.total,)]
@@ -579,7 +597,7 @@ def level_names(fleet: Fleet) -> tuple[str, ...]:
 
 
 def level_words(fleet: Fleet) -> tuple[str, ...]:
-    """Return ``level_names`` as people say them: a label key by its last part, where no other level ends in it."""
+    """Return ``level_names`` as people say them: a label key by its last part, if that is unique."""
     names = level_names(fleet)
     short = [last_part(name) for name in names]
     return tuple(
@@ -636,6 +654,13 @@ def level_limits(demand: Demand | GangDemand, fleet: Fleet) -> LevelLimits:
     return LevelLimits(closest, widest)
 
 
+def policy_limits(demand: Demand | GangDemand, fleet: Fleet) -> LevelLimits:
+    """Return the levels that will do for *demand*; raises ``UsageError``."""
+    limits = level_limits(demand, fleet)
+    # Without a policy all levels count as the widest one, and only the number of nodes decides.
+    return LevelLimits(limits.widest, limits.widest) if demand.policy is TopologyPolicy.NONE else limits
+
+
 def closest_level(fleet: Fleet, capacity: Capacity, workers: int, limits: LevelLimits) -> int | None:
     """Return the closest level that has a domain with *workers* places, None where no allowed level has."""
     for level in range(limits.closest, limits.widest + 1):
@@ -660,7 +685,7 @@ def spanned(fleet: Fleet, first: int, last: int) -> tuple[int, Domain]:
 
 
 def domain_at(domains: Sequence[Domain], position: int) -> Domain | None:
-    """Return the one of *domains*, in fabric order, that holds the node at *position*; None where none does."""
+    """Return the one of *domains*, in fabric order, that holds the node at *position*, or None."""
     index = bisect_right(domains, position, key=attrgetter("start")) - 1
     return domains[index] if index >= 0 and position < domains[index].end else None
 
@@ -668,7 +693,8 @@ def domain_at(domains: Sequence[Domain], position: int) -> Domain | None:
 # How many workers of a gang each node takes, and whether its launcher fits: what kube-scheduler would check.
 #
 # Source of the rules: ``k8s.io/kubernetes/pkg/scheduler/framework/plugins`` (noderesources, nodeaffinity,
-# tainttoleration, nodeunschedulable). What the kubelet then checks, which the scheduler does not foresee, is in ``alignment``.
+# tainttoleration, nodeunschedulable). What the kubelet then checks, which the scheduler does not foresee, is
+# in ``alignment``.
 
 # NodeUnschedulable lets a pod onto a cordoned node if the pod tolerates this taint.
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
@@ -709,7 +735,7 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
 
 
 def _of_groups(alike: AlikeNodes, by_state: Sequence[int], amounts: Sequence[int]) -> Capacity:
-    """Return the capacity of nodes in groups, each of which has some of the resources that *amounts* are asked of."""
+    """Return the capacity of nodes in groups with free amounts, of which each worker takes *amounts*."""
     by_group = [by_state[state_id] for state_id in alike.state_ids]
     whole = by_group
     for index, amount in enumerate(amounts):
@@ -823,7 +849,7 @@ def _unselect(demand: Demand, fleet: Fleet, places: list[int]) -> bool:
 
 
 def _limit(places: list[int], free: list[int], amount: int, most: int) -> bool:
-    """Lower *places*, *most* at most, in place to how often *free* holds *amount*; whether any was lowered."""
+    """Lower *places*, up to *most*, in place to how often *free* holds *amount*; whether any was lowered."""
     needed = [amount * count for count in range(most + 1)]
     short = list(compress(range(len(places)), map(lt, free, map(needed.__getitem__, places))))
     for position in short:
@@ -842,49 +868,3 @@ def _has(asked: Resources, fleet: Fleet, position: int, taken: Resources) -> boo
         fleet.free[name][position] - taken.get(name, 0) >= amount
         for name, amount in {"pods": 1, **asked}.items()
     )
-
-
-# By what two choices of as many nodes are compared: their bandwidth, the GPUs left over on them, or both.
-#
-# A worker of four GPUs may get half of an empty box of eight at 19 GB/s, or the free half of another box at 13 GB/s:
-#
-# =========  ==============================  =============================  ==========
-# objective  empty box                       half-used box                  taken
-# =========  ==============================  =============================  ==========
-# bandwidth  19 GB/s                         13 GB/s                        empty
-# pack       4 GPUs left over                none left over                 half-used
-# balanced   19 / 8 = 2.4 GB/s a GPU         13 / 4 = 3.25 GB/s a GPU       half-used
-# =========  ==============================  =============================  ==========
-#
-# ``balanced`` counts every GPU that was free on the nodes taken, those that the gang gets and those left over: the exchange
-# rate is one percent of busbw for one percent of GPUs, whatever the size of the gang.
-
-Merit = tuple[float, ...]
-"""The rank among choices of as many nodes in domains of one level, the lowest best."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """So many nodes that together take so many workers, and by what choices of them are compared.
-
-    ``gpus`` is how many GPUs the gang takes in all.
-    """
-
-    count: int
-    workers: int
-    objective: Objective = Objective.BANDWIDTH
-    gpus: int = 0
-
-    def merit(self, busbw: float, inside: float, damage: int) -> Merit:
-        """Return the merit of nodes with the lowest *busbw* and the lowest busbw *inside*, which suffer *damage*.
-
-        With a *busbw* that is none too low and a *damage* that is none too high, it is a bound: no real merit is lower.
-        """
-        stranded, loss = stranded_of(damage), loss_of(damage)
-        match self.objective:
-            case Objective.BANDWIDTH:
-                return (-busbw, -inside, stranded, loss)
-            case Objective.PACK:
-                return (stranded, -busbw, -inside, loss)
-            case Objective.BALANCED:
-                return (-busbw / max(self.gpus + stranded, 1), stranded, -inside, loss)

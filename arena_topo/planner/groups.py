@@ -2,9 +2,11 @@
 
 Placements are compared by, in this order:
 
-1. the level that holds each tensor-parallel group, then each of ``cp`` and ``ep``: units of workers (``units``);
+1. the level that holds each tensor-parallel group, then each of ``cp`` and ``ep``: units of workers
+   (``units``);
 2. the level that holds the gang in such units;
-3. the spread of pipelines and of data-parallel groups over the domains of the next closer level (``partition``);
+3. the spread of pipelines and of data-parallel groups over the domains of the next closer level
+   (``partition``);
 4. the same over the levels below, each within what the level above decided;
 5. the order of choice that holds without groups: fewest nodes, bandwidth, damage, the tightest domain.
 """
@@ -18,17 +20,16 @@ from operator import attrgetter
 
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import CLIQUE
-from arena_topo.model.parallelism import Axis, Closer, Groups, Parallelism
+from arena_topo.model.placement_options import Axis, Closer, Groups, Parallelism
 from arena_topo.model.plan import Demand, GroupPlaces, GroupSpread, Placement, Step
 from arena_topo.model.text.words import natural_sort_key, plural
-from arena_topo.planner.assign import placement
-from arena_topo.planner.choice import EFFORT, DomainChoice, Effort, Pick, Problem, fewest, pick, picked
+from arena_topo.planner.answer import placement
+from arena_topo.planner.choice import EFFORT, DomainChoice, Effort, Pick, Problem, Score, fewest, pick, picked
 from arena_topo.planner.fleet import (
     Capacity,
     Domain,
     Fleet,
     LevelLimits,
-    Merit,
     capacity_of,
     domains_at,
     level_names,
@@ -38,15 +39,15 @@ from arena_topo.planner.partition import Cell, Partition, Spread, partition, spr
 
 # NVLink over several nodes: the cliques of NVL72 racks, and jobs that share one.
 #
-# NVIDIA's driver labels the nodes of a clique alike (``nvidia.com/gpu.clique``, cluster UUID and number of the clique): their
-# GPUs reach each other over NVLink. Two ComputeDomains on different nodes of one clique can break each other's fabric memory
-# (NVIDIA/k8s-dra-driver-gpu, issue 892).
+# NVIDIA's driver labels the nodes of a clique alike (``nvidia.com/gpu.clique``, cluster UUID and number of
+# the clique): their GPUs reach each other over NVLink. Two ComputeDomains on different nodes of one clique
+# can break each other's fabric memory (NVIDIA/k8s-dra-driver-gpu, issue 892).
 
 _MOST_NAMED = 3
 
 
 def shared_clique_notes(answer: Placement, snapshot: Snapshot) -> Iterator[str]:
-    """Yield a warning for each clique in which *answer* takes nodes and other jobs have GPUs on further nodes."""
+    """Yield a warning for each clique in which *answer* takes nodes and other jobs have GPUs elsewhere."""
     taken = {share.node for share in answer.shares}
     # A gang on one node needs no NVLink beyond it.
     if len(taken) < 2:
@@ -62,7 +63,8 @@ def shared_clique_notes(answer: Placement, snapshot: Snapshot) -> Iterator[str]:
             named = ", ".join(jobs[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
             yield (
                 f"{plural(cliques[clique], 'node')} of the NVLink clique {clique}, which {named} also "
-                f"{'uses' if len(jobs) == 1 else 'use'}: two jobs with ComputeDomains in one clique can break each other's memory"
+                f"{'uses' if len(jobs) == 1 else 'use'}: two jobs with ComputeDomains "
+                f"in one clique can break each other's memory"
             )
 
 
@@ -80,20 +82,22 @@ def _other_jobs(taken: set[str], snapshot: Snapshot) -> Mapping[str, set[str]]:
 
 # Which workers belong together, and how many of such units the domains of a fleet hold.
 #
-# The groups of ``tp``, ``cp`` and ``ep`` are consecutive ranks, and exchange by far the most data. So consecutive workers make
-# a *unit*, which is to lie in one domain of the closest level that can hold all units. What remains are the crossing groups of
-# ``pp`` and ``dp``: the rows and the columns of a grid of units.
+# The groups of ``tp``, ``cp`` and ``ep`` are consecutive ranks, and exchange by far the most data. So
+# consecutive workers make a *unit*, which is to lie in one domain of the closest level that can hold all
+# units. What remains are the crossing groups of ``pp`` and ``dp``: the rows and the columns of a grid of
+# units.
 #
-# With tp=16, dp=4, pp=2 and workers of 8 GPUs, two workers are a unit, and the eight units a grid of 4 x 2. No node holds
-# two such workers, so each unit lies in one rack: a rack of five such nodes has room for two units.
+# With tp=16, dp=4, pp=2 and workers of 8 GPUs, two workers are a unit, and the eight units a grid of 4 x 2.
+# No node holds two such workers, so each unit lies in one rack: a rack of five such nodes has room for two
+# units.
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A unit of so many consecutive ``workers`` that belong together because of ``axis``, and where it has room.
+    """A unit of ``workers`` consecutive ones that belong together because of ``axis``, and where it fits.
 
-    Each is to lie in one domain of ``level``. ``before`` adds up, by position in fabric order, the units that the domains of
-    that level hold: each counts at its first node.
+    Each is to lie in one domain of ``level``. ``before`` adds up, by position in fabric order, the units that
+    the domains of that level hold: each counts at its first node.
     """
 
     workers: int
@@ -102,7 +106,7 @@ class Stage:
     before: Sequence[int]
 
     def within(self, start: int, end: int) -> int:
-        """Return how many units the nodes from *start* up to *end* hold; they are whole domains of the level."""
+        """Return how many units the nodes from *start* up to *end*, whole domains of the level, hold."""
         return self.before[end] - self.before[start]
 
 
@@ -126,7 +130,7 @@ def _unit_sizes(parallel: Parallelism, workers: int, each: int) -> list[tuple[in
 
 
 def _grid_of(parallel: Parallelism, units: int, ranks: int) -> list[Cell]:
-    """Return the row and the column of each of *units* of so many *ranks*; rows are the groups that get the closer places.
+    """Return the row and column of each of *units* of *ranks* ranks; rows are the groups to keep closer.
 
     Where a unit's ranks do not divide a pipeline stage, units are one row in their order.
 
@@ -145,7 +149,7 @@ def _grid_of(parallel: Parallelism, units: int, ranks: int) -> list[Cell]:
 
 
 Parts = Sequence[Sequence[Domain]]
-"""The domains of each level, from the nodes to the cluster; nodes outside of a level's are in those of the level below."""
+"""The domains of each level, nodes to cluster; nodes in none of a level are in those of the level below."""
 
 
 def parts_of(fleet: Fleet) -> Parts:
@@ -184,10 +188,11 @@ def stages_of(
     return stages
 
 
-# Where others put a gang, given how many workers each node takes: first fit, and Kueue's topology-aware scheduling.
+# Where others put a gang, given how many workers each node takes: first fit, and Kueue's topology-aware
+# scheduling.
 #
-# They are our own implementations of what their projects publish. Each answers with the workers of every node that it uses, by
-# position in fabric order, or None where it finds no place.
+# They are our own implementations of what their projects publish. Each answers with the workers of every node
+# that it uses, by position in fabric order, or None where it finds no place.
 
 _START: Callable[[Domain], int] = attrgetter("start")
 Answer = dict[int, int] | None
@@ -209,9 +214,9 @@ def _negative_places(candidate: _Candidate) -> int:
 def kueue_best_fit(parts: Parts, places: Sequence[int], workers: int) -> Answer:
     """Kueue's topology-aware scheduling, profile BestFit, with the node as its preferred level.
 
-    From the closest level up, the smallest domain that holds the gang; where none does, the largest ones of the top
-    level. Then downwards, level by level: the largest domains, and the smallest that takes what is left.
-    Source: Kueue's documentation, "Topology Aware Scheduling", and KEP-2724.
+    From the closest level up, the smallest domain that holds the gang; where none does, the largest ones of
+    the top level. Then downwards, level by level: the largest domains, and the smallest that takes what is
+    left. Source: Kueue's documentation, "Topology Aware Scheduling", and KEP-2724.
     """
     tiers = parts[::-1]
     before = capacity_of(places).before
@@ -220,9 +225,10 @@ def kueue_best_fit(parts: Parts, places: Sequence[int], workers: int) -> Answer:
 
 
 def kueue_slices(parts: Parts, places: Sequence[int], slices: int, stage: Stage) -> Answer:
-    """Kueue's rule for pods in *slices*, each of which has to be in one domain (``podset-slice-required-topology``).
+    """Kueue's rule for pods in *slices*, each within one domain (``podset-slice-required-topology``).
 
-    *stage* says how many pods a slice has, at which level, and how many slices the domains of that level hold.
+    *stage* says how many pods a slice has, at which level, and how many slices the domains of that level
+    hold.
     """
     tiers = parts[::-1]
     finest = len(tiers) - 1 - stage.level
@@ -306,7 +312,7 @@ Nodes = Sequence[int]
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """The workers of the groups along an axis: each different set of workers, with how many groups have it."""
+    """The workers of the groups along an axis: each different set of them, with how many groups have it."""
 
     groups: Groups
     sets: Mapping[tuple[int, ...], int]
@@ -325,8 +331,8 @@ def _group_places(
 ) -> tuple[GroupPlaces, ...]:
     """Return where the groups of *parallel* lie when the workers are on *nodes*.
 
-    First fit and Kueue's rule put the workers on *first_fit* and *kueue*. Domains are counted at the coarsest level of which
-    one of these placements takes several.
+    First fit and Kueue's rule put the workers on *first_fit* and *kueue*. Domains are counted at the coarsest
+    level of which one of these placements takes several.
     """
     parts, each = levels.parts, parallel.ranks // len(nodes)
     reach = max(_reach(parts, taken) for taken in (nodes, first_fit, kueue) if taken)
@@ -477,7 +483,7 @@ class _Unit:
 
 @dataclass(frozen=True, slots=True)
 class _Arranged:
-    """The node of each worker, and the first partition of the grid, None where no level below the gang's is left."""
+    """The node of each worker, and the first partition of the grid, None if no level is below the gang's."""
 
     nodes: tuple[int, ...]
     partition: Partition | None
@@ -496,8 +502,8 @@ def place_groups(
     units = layout.units(each)
     level, candidates = _candidates(layout, len(units), limits)
     tried = [(layout.arranged(units, level, domain), domain) for domain in candidates[:_MOST_CANDIDATES]]
-    merits = [layout.merit(units, level, arranged, domain) for arranged, domain in tried]
-    best = min(range(len(tried)), key=merits.__getitem__)
+    scores = [layout.score(units, level, arranged, domain) for arranged, domain in tried]
+    best = min(range(len(tried)), key=scores.__getitem__)
     arranged, domain = tried[best]
     exact = len(candidates) == len(tried) and all(
         other.partition is None or other.partition.exact for other, _ in tried
@@ -551,16 +557,14 @@ class _Layout:
         nodes = tuple(placed[worker] for worker in range(self.problem.workers))
         return _Arranged(nodes, first[0] if first else None)
 
-    def merit(self, units: Sequence[_Unit], level: int, arranged: _Arranged, domain: Domain) -> "_Merit":
-        """Return the rank of *arranged*: the spreads from the coarsest level, then what counts without groups."""
+    def score(self, units: Sequence[_Unit], level: int, arranged: _Arranged, domain: Domain) -> "_Score":
+        """Return the score of *arranged*: spreads, the coarsest first, then what counts without groups."""
         cells = [unit.cell for unit in units]
-        spreads = []
-        for finer in range(level - 1, -1, -1):
-            numbers = _domain_numbers(self.parts[finer])
-            spreads.append(spread_of(cells, [numbers[arranged.nodes[unit.first]] for unit in units]))
+        firsts, domains = [arranged.nodes[unit.first] for unit in units], _Domains(self.parts)
+        spreads = [spread_of(cells, domains.of(finer, firsts)) for finer in range(level - 1, -1, -1)]
         found = self.pick_of(arranged.nodes, domain)
         room = self.problem.capacity.within(domain)
-        return spreads, len(found.nodes), found.merit, room, domain.start
+        return spreads, len(found.nodes), found.score, room, domain.start
 
     def pick_of(self, nodes: Sequence[int], domain: Domain) -> Pick:
         """Return *nodes*, one for each worker, with what each of them gives its workers."""
@@ -579,7 +583,7 @@ class _Layout:
     def _descend(
         self, stage: int, units: Sequence[_Unit], level: int, domain: Domain, first: list[Partition]
     ) -> Iterator[tuple[int, int]]:
-        """Yield each worker of *units* with its node in *domain* of *level*; *first* gets the first partition."""
+        """Yield each worker of *units* with its node in *domain*; *first* gets the first partition."""
         if level == self.stages[stage].level:
             if stage:
                 yield from self._descend(stage - 1, self._parted(stage, units), level, domain, first)
@@ -608,11 +612,11 @@ class _Layout:
 
     @property
     def _weights(self) -> tuple[int, int] | None:
-        """What a domain that a pipeline touches counts, and one that a data-parallel group does; None where one goes first."""
+        """What a domain that a pipeline, or a data-parallel group, touches counts; None if one goes first."""
         return self.parallel.traffic if self.parallel.closer is Closer.BOTH else None
 
     def _below(self, level: int, domain: Domain) -> list[Domain]:
-        """Return the domains of the next closer level within *domain*: of those with equal room the better one first."""
+        """Return the domains of the next closer level in *domain*: with equal room the better first."""
         below = [
             part for part in self.parts[level - 1] if domain.start <= part.start and part.end <= domain.end
         ]
@@ -643,7 +647,7 @@ class _Layout:
         ]
 
     def _alike(self, units: Sequence[_Unit], domain: Domain) -> tuple[int, ...]:
-        """Return the nodes for *units* of one worker where each takes one at most, so that any order is as good.
+        """Return the nodes for *units* of one worker if each takes at most one, so that any order is as good.
 
         Empty where nodes take more.
         """
@@ -655,15 +659,10 @@ class _Layout:
         return pick(problem, domain, count, Effort(EFFORT)).nodes
 
 
-_Merit = tuple[list[Spread], int, Merit, int, int]
-
-
-def _domain_numbers(parts: Sequence[Domain]) -> list[int]:
-    return [number for number, part in enumerate(parts) for _ in range(part.start, part.end)]
+_Score = tuple[list[Spread], int, Score, int, int]
 
 
 def _workers_of(nodes: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """Return the workers of each node."""
     workers: dict[int, list[int]] = {}
     for worker, node in enumerate(nodes):
         workers.setdefault(node, []).append(worker)

@@ -1,4 +1,4 @@
-"""What a decision sees of a node, and what such a node would give a gang: bandwidth, and damage to what stays free."""
+"""What a decision sees of a node, and what the node offers: bandwidth, and damage to what stays free."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -6,8 +6,7 @@ from enum import IntEnum
 from itertools import combinations
 from math import inf
 
-from arena_topo.model.cluster import GpuNode, Taint
-from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, NumaZones
+from arena_topo.model.cluster import AlignmentPolicy, AlignmentScope, GpuNode, NumaZones, Taint
 from arena_topo.model.plan import Demand
 from arena_topo.model.pods import CPU, is_aligned
 from arena_topo.model.text.quantity import total
@@ -17,22 +16,24 @@ from arena_topo.planner.memo import Memo
 
 # Which workers the kubelet of a node admits, by the rules of its topology manager.
 #
-# For each resource that a container asks for, the sets of NUMA nodes that have as much free are its *hints*. A hint is
-# preferred where no smaller set would do on the empty machine. ``restricted`` admits the container if one set is a preferred
-# hint of every resource alike, ``single-numa-node`` if one NUMA node is; otherwise the pod fails with TopologyAffinityError,
-# which kube-scheduler does not foresee. The other policies admit every pod.
+# For each resource that a container asks for, the sets of NUMA nodes that have as much free are its *hints*.
+# A hint is preferred where no smaller set would do on the empty machine. ``restricted`` admits the container
+# if one set is a preferred hint of every resource alike, ``single-numa-node`` if one NUMA node is; otherwise
+# the pod fails with TopologyAffinityError, which kube-scheduler does not foresee. The other policies admit
+# every pod.
 #
-# Of two NUMA nodes with 4 GPUs and 48 cores each, 4 GPUs and 16 cores are free on the first, 2 GPUs and 40 cores on the
-# second. A worker of 2 GPUs and 32 cores goes to the second. One of 4 GPUs and 32 cores is refused: its GPUs are on the
-# first, its cores on the second. With both free, one of 6 GPUs and 64 cores needs both NUMA nodes for either, so that
-# ``restricted`` admits it; one of 6 GPUs and 32 cores is refused, because 32 cores alone need one.
+# Of two NUMA nodes with 4 GPUs and 48 cores each, 4 GPUs and 16 cores are free on the first, 2 GPUs and 40
+# cores on the second. A worker of 2 GPUs and 32 cores goes to the second. One of 4 GPUs and 32 cores is
+# refused: its GPUs are on the first, its cores on the second. With both free, one of 6 GPUs and 64 cores
+# needs both NUMA nodes for either, so that ``restricted`` admits it; one of 6 GPUs and 32 cores is refused,
+# because 32 cores alone need one.
 #
-# Source: ``k8s.io/kubernetes/pkg/kubelet/cm/topologymanager`` (policy.go, policy_single_numa_node.go), ``devicemanager``
-# (topology_hints.go) and ``cpumanager`` (policy_static.go). Memory is left out: it is not known whether the kubelet's memory
-# manager is static, and mostly it is not.
+# Source: ``k8s.io/kubernetes/pkg/kubelet/cm/topologymanager`` (policy.go, policy_single_numa_node.go),
+# ``devicemanager`` (topology_hints.go) and ``cpumanager`` (policy_static.go). Memory is left out: it is not
+# known whether the kubelet's memory manager is static, and mostly it is not.
 
 _MOST_ZONES = 8
-"""NUMA nodes that the topology manager takes unless it is told otherwise; with more of them it would try 2**n sets."""
+"""NUMA nodes that the topology manager takes by default; with more of them it would try 2**n sets."""
 
 Amounts = tuple[tuple[str, int], ...]
 """What one container asks, by resource."""
@@ -44,9 +45,9 @@ Row = tuple[int, ...]
 class Alignment:
     """The NUMA nodes of a node whose kubelet refuses pods that do not fit them.
 
-    ``resources`` are those that are tied to NUMA nodes, with their ``capacity`` and what is ``available`` of each, by NUMA
-    node. ``gpu_resource`` is the one of the GPUs; ``positions`` are the GPUs on each NUMA node, as bits, empty where
-    it is not known where each of them is.
+    ``resources`` are those that are tied to NUMA nodes, with their ``capacity`` and what is ``available`` of
+    each, by NUMA node. ``gpu_resource`` is the one of the GPUs; ``positions`` are the GPUs on each NUMA node,
+    as bits, empty where it is not known where each of them is.
     """
 
     policy: AlignmentPolicy
@@ -68,7 +69,7 @@ class Alignment:
         return len(self._one_by_one(parts, most)) if parts else most
 
     def rule(self, containers: Sequence[Amounts], workers: int, gpus: int) -> ZoneRule | None:
-        """Return which GPUs so many *workers* of *gpus* GPUs can get; None where the kubelet lets them have any."""
+        """Return which GPUs *workers* of *gpus* GPUs each can get; None if the kubelet lets them have any."""
         parts = self._parts(containers)
         if not self.positions or not any(self.gpu_resource in dict(part) for part in parts):
             return None
@@ -85,10 +86,10 @@ class Alignment:
         return ZoneRule(self.positions, most, gpus, tuple(shares)) if sum(most) == workers * gpus else None
 
     def after(self, containers: Sequence[Amounts], workers: int, gpus: int, mask: int) -> "Alignment":
-        """Return what is left of the NUMA nodes once so many *workers*, whose *containers* ask so much, have come.
+        """Return what is left of the NUMA nodes next to so many *workers* with such *containers*.
 
-        *mask* are the positions of all the *gpus* GPUs of each, 0 where it is not known which they are: then the kubelet's own
-        order of choice is followed.
+        *mask* are the positions of all the *gpus* GPUs of each, 0 where it is not known which they are: then
+        the kubelet's own order of choice is followed.
         """
         parts = self._parts(containers)
         free = {name: list(row) for name, row in zip(self.resources, self.available, strict=True)}
@@ -109,7 +110,7 @@ class Alignment:
         )
 
     def refusal(self, containers: Sequence[Amounts]) -> str:
-        """Return why the kubelet would admit no worker whose *containers* ask so much, empty where it would."""
+        """Return why the kubelet would admit no worker with such *containers*, empty if it would."""
         parts = self._parts(containers)
         if self.admitted(containers, 1):
             return ""
@@ -145,7 +146,7 @@ class Alignment:
         return [part for part in parts if part]
 
     def _sets(self, part: Amounts) -> int | None:
-        """Return how many NUMA nodes the preferred hints of *part* have; None where its resources differ in that.
+        """Return how many NUMA nodes the preferred hints of *part* have; None if resources differ in that.
 
         So many that the empty machine could serve it by, no matter what is free.
         """
@@ -154,7 +155,7 @@ class Alignment:
         return None if self.policy is AlignmentPolicy.SINGLE_NUMA_NODE and size != 1 else size
 
     def _able(self, part: Amounts) -> list[int]:
-        """Return the NUMA nodes that can be in a hint: one that lacks a resource altogether is in no preferred one for it."""
+        """Return the NUMA nodes that can be in a preferred hint: those that have every resource of *part*."""
         capacities = [self.capacity[self.resources.index(name)] for name, _ in part]
         return [zone for zone, has in enumerate(zip(*capacities, strict=True)) if all(has)]
 
@@ -176,7 +177,7 @@ class Alignment:
         return [min(row[zone] // count for row, count in rows) for zone in range(len(self.available[0]))]
 
     def _one_by_one(self, parts: Sequence[Amounts], most: int) -> list[Row]:
-        """Return the GPUs of each NUMA node that the workers get as the kubelet admits them one after another."""
+        """Return the GPUs of each NUMA node that workers get, as the kubelet admits one after another."""
         free = {name: list(row) for name, row in zip(self.resources, self.available, strict=True)}
         shares: list[Row] = []
         while len(shares) < most:
@@ -214,7 +215,7 @@ def _sum(parts: Sequence[Amounts]) -> Amounts:
 
 
 def containers_of(demand: Demand, gpu_resource: str) -> tuple[Amounts, ...]:
-    """Return what each container of a worker of *demand* asks on a node that offers its GPUs as *gpu_resource*."""
+    """Return what each container of a worker asks on a node that offers its GPUs as *gpu_resource*."""
     if demand.containers:
         return tuple(tuple(asked.items()) for asked in demand.containers)
     # Nothing is known of its containers: mostly there is one, and it asks for all devices.
@@ -259,7 +260,7 @@ def _gpus(node: GpuNode, zones: NumaZones, mask: int | None, published: Row) -> 
         # The zones are as old as their last report: pods, and plans that have none yet, came after it.
         if free == published or sum(free) != sum(published):
             return free, located
-        # As many are free, on other NUMA nodes: which GPU is where was assumed, and the kubelet's count is right.
+        # As many are free, on other NUMA nodes: the kubelet's count is right, and our assumption was not.
         return published, ()
     # GPUs that were taken since the report may be of any NUMA node.
     unseen = max(sum(published) - node.gpu_free, 0)
@@ -278,7 +279,7 @@ def _located(node: GpuNode, zones: NumaZones) -> Row:
 
 
 _NIC_EFFICIENCY = 0.92
-"""The part of a NIC's rate that collectives reach: what NCCL's tuner leaves of a tree (``src/graph/tuning.cc``)."""
+"""The part of a NIC's rate that collectives reach, as NCCL's tuner has it (``src/graph/tuning.cc``)."""
 # 2**50 thousandths of GB/s would be a loss of a million GB/s on each of a million nodes.
 _LOSS_BITS = 50
 
@@ -291,10 +292,10 @@ _MOST_DAMAGES = 1_000
 class NodeState:
     """What a decision sees of a node's GPUs and taints; nodes of one state are equally good for a gang.
 
-    ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where it is not known which
-    GPUs are free. ``rate`` is the sum of the NICs' rates in GB/s and ``fastest`` the highest, 0 where not known.
-    ``alignment`` is how the kubelet aligns pods with NUMA nodes, None where it refuses none; ``containers`` are then those of
-    a worker, as soon as it is known what is to be placed.
+    ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where it is not known
+    which GPUs are free. ``rate`` is the sum of the NICs' rates in GB/s and ``fastest`` the highest, 0 where
+    not known. ``alignment`` is how the kubelet aligns pods with NUMA nodes, None where it refuses none;
+    ``containers`` are then those of a worker, as soon as it is known what is to be placed.
     """
 
     resource: str
@@ -315,12 +316,13 @@ class NodeState:
 class Offer:
     """What one node gives ``workers`` of a gang.
 
-    ``inside`` is the busbw in GB/s of the GPUs that the gang gets there as one communicator: infinite for a single
-    GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang over several
-    nodes. ``stranded`` counts the GPUs left free on the node; ``loss`` is the value that these lose (without GPUs: the
-    places that stay unused). ``damage`` is both as one number that orders and adds up as the pair does. ``choice`` names
-    the GPUs, None where it is not known which are free; ``exact`` is False where it may not be the best set. ``rule`` is what
-    the kubelet lets the workers have of them, None where that is anything.
+    ``inside`` is the busbw in GB/s of the GPUs that the gang gets there as one communicator: infinite for a
+    single GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang
+    over several nodes. ``stranded`` counts the GPUs left free on the node; ``loss`` is the value that these
+    lose (without GPUs: the places that stay unused). ``damage`` is both as one number that orders and adds up
+    as the pair does. ``choice`` names the GPUs, None where it is not known which are free; ``exact`` is False
+    where it may not be the best set. ``rule`` is what the kubelet lets the workers have of them, None where
+    that is anything.
     """
 
     workers: int
@@ -336,7 +338,7 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class OfferRow:
-    """The offers of one state for several numbers of workers, most workers first, and whether all are exact."""
+    """The offers of one state for several numbers of workers, the most first, and whether all are exact."""
 
     offers: tuple[Offer, ...]
     exact: bool
@@ -354,7 +356,7 @@ class DamageTable:
 
 
 class Use(IntEnum):
-    """What the GPUs of a node are chosen for: a gang on that node, one over several nodes, or to do the least damage."""
+    """What GPUs of a node are chosen for: a gang on one node, one on several, or to do the least damage."""
 
     ONE_NODE = 0
     SEVERAL_NODES = 1
@@ -362,7 +364,7 @@ class Use(IntEnum):
 
 
 OfferKey = tuple[int, Use, int, int, int]
-"""GPUs of a worker, what they are for, id of the state, workers, and the places of the node for gangs without GPUs."""
+"""GPUs of a worker, use, id of the state, workers, and for gangs without GPUs how many fit on the node."""
 RowKey = tuple[int, Use, int, int, int]
 """GPUs of a worker, what they are for, id of the state, most and fewest workers."""
 
@@ -370,8 +372,9 @@ RowKey = tuple[int, Use, int, int, int]
 class PlanningTables:
     """What node states give gangs: functions of the states alone, shared by all decisions on a fleet.
 
-    Every table is a bounded ``Memo``: what is kept makes the next decision faster and never changes it. Whether an offer
-    is exact is kept with the offer, so a decision depends on the offers that it compared and on no earlier decision.
+    Every table is a bounded ``Memo``: what is kept makes the next decision faster and never changes it.
+    Whether an offer is exact is kept with the offer, so a decision depends on the offers that it compared and
+    on no earlier decision.
     """
 
     def __init__(self, states: Sequence[NodeState]) -> None:
@@ -382,8 +385,9 @@ class PlanningTables:
         self.damages: Memo[tuple[int, int], DamageTable] = Memo(self._damages, limit=_MOST_DAMAGES)
 
     def offer(self, gpus: int, use: Use, state_id: int, workers: int, places: int) -> Offer:
-        """Return what nodes of state *state_id*, which take *places* workers of *gpus* GPUs, give *workers* of them."""
-        # What a node strands of its GPUs does not depend on how many workers it could take, so neither does the key.
+        """Return what nodes of *state_id* with room for *places* workers of *gpus* GPUs give *workers*."""
+        # What a node strands of its GPUs does not depend on how many workers it could take, so neither does
+        # the key.
         return self.offers[gpus, use, state_id, workers, 0 if gpus else places]
 
     def _offer(self, key: OfferKey) -> Offer:
@@ -399,7 +403,8 @@ class PlanningTables:
 
     def _damages(self, key: tuple[int, int]) -> DamageTable:
         gpus, workers = key
-        # No set does less damage than the one chosen for a single node, so that this bounds gangs over several too.
+        # No set does less damage than the one chosen for a single node, so that this bounds gangs over
+        # several too.
         offers = [
             self.offer(gpus, Use.ONE_NODE, state_id, workers, workers)
             if state.free >= workers * gpus
@@ -416,8 +421,8 @@ def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -
     """Return what a node in *state*, which takes *places* workers of *gpus* GPUs, gives *workers* of them."""
     count = workers * gpus
     if not count:
-        # A pod without GPUs may take the cpu and memory that a GPU needs to be of use: where more GPUs are free it
-        # does more damage. Of nodes with as many, the one whose places it fills is taken.
+        # A pod without GPUs may take the cpu and memory that a GPU needs to be of use: where more GPUs are
+        # free it does more damage. Of nodes with as many, the one whose places it fills is taken.
         left = float(places - workers)
         return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
     rule = state.alignment.rule(state.containers, workers, gpus) if state.alignment else None
@@ -441,7 +446,7 @@ def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -
 
 
 def free_rate(state: NodeState, unknown: float) -> float:
-    """Return the NIC rate in GB/s that the jobs on a node leave free; *unknown* is that of a node which does not say."""
+    """Return the NIC rate in GB/s that the jobs on a node leave free, *unknown* if the node does not say."""
     rate = (state.rate or unknown) * _NIC_EFFICIENCY
     # A node whose GPUs are all in use still carries what its own servers send, if slowly.
     return rate * max(state.free, 0.5) / state.total if state.total else rate
@@ -450,7 +455,8 @@ def free_rate(state: NodeState, unknown: float) -> float:
 def damage(stranded: int, loss: float) -> int:
     """Return a number that orders as the pair of *stranded* GPUs and *loss* does, and adds up as they do.
 
-    A loss is a sum of rates in thousandths of GB/s; those of a whole gang stay below the first bit of *stranded*.
+    A loss is a sum of rates in thousandths of GB/s; those of a whole gang stay below the first bit of
+    *stranded*.
 
     >>> damage(1, 0.0) > damage(0, 500.0) > damage(0, 45.0)
     True
@@ -477,7 +483,7 @@ def loss_of(amount: int) -> float:
 def best_set(
     state: NodeState, count: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
 ) -> GpuChoice | None:
-    """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown.
+    """Return the best *count* free GPUs of a node in *state*, None if links or free GPUs are unknown.
 
     *across_nodes*: they belong to a gang over several nodes. Only sets that *rule* allows are compared.
     """
@@ -487,12 +493,12 @@ def best_set(
 
 
 def nic_rate(state: NodeState, count: int) -> float:
-    """Return the rate in GB/s that the node's NICs give *count* GPUs: each GPU its share, but one NIC at least.
+    """Return the rate in GB/s that the NICs of a node give *count* GPUs: their share, but one NIC at least.
 
     Eight GPUs share four NICs of 25 GB/s: four GPUs get 0.92 of 50, one GPU gets 0.92 of 25.
     """
     # NICs of unknown rate set no bound; the GPUs of the node still do.
     if not state.rate:
         return inf
-    share = min(count / max(state.total, count), 1.0)
+    share = count / max(state.total, count, 1)
     return _NIC_EFFICIENCY * max(state.fastest, state.rate * share)

@@ -1,11 +1,12 @@
 """A grid of cells into bins of limited room, so that its rows and columns touch few bins.
 
-Rows and columns cross: what packs rows scatters columns. Sixteen cells, four rows of four, and four bins of four: a row for
-each bin leaves every row in 1 bin and every column in 4; a quarter of the grid for each bin, 2 and 2.
+Rows and columns cross: what packs rows scatters columns. Sixteen cells, four rows of four, and four bins of
+four: a row for each bin leaves every row in 1 bin and every column in 4; a quarter of the grid for each bin,
+2 and 2.
 
-Rows come first, then columns: the most bins that a row touches, the most that a column does, the sum over rows, the sum
-over columns. With *weights* the two are added up. Arrangements that are known to be good are compared; where none meets a
-bound, a search over all of them follows, as far as its effort goes.
+Rows come first, then columns: the most bins that a row touches, the most that a column does, the sum over
+rows, the sum over columns. With *weights* the two are added up. Arrangements that are known to be good are
+compared; where none meets a bound, a search over all of them follows, as far as its effort goes.
 """
 
 from collections import Counter
@@ -61,8 +62,8 @@ def partition(
 ) -> Partition:
     """Return the best partition of *cells* into bins that have *room* for as many in all.
 
-    *weights* are what a bin counts that a row touches, and one that a column does; without them rows go first. Of several
-    that are as good, one of a low *cost* is preferred.
+    *weights* are what a bin counts that a row touches, and one that a column does; without them rows go
+    first. Of several that are as good, one of a low *cost* is preferred.
 
     >>> grid = [(row, column) for row in range(4) for column in range(4)]
     >>> partition(grid, (4, 4, 4, 4)).spread
@@ -73,10 +74,10 @@ def partition(
     grid = _Grid.of(cells)
     best = min(
         (_tightened(bins, room) for bins in _arrangements(grid, room)),
-        key=lambda bins: (_merit(spread_of(cells, bins), weights), cost(Counter(bins)) if cost else 0),
+        key=lambda bins: (_score(spread_of(cells, bins), weights), cost(Counter(bins)) if cost else 0),
     )
     spread = spread_of(cells, best)
-    if _merit(spread, weights) <= _merit(_bound(grid, room, spread), weights):
+    if _score(spread, weights) <= _score(_bound(grid, room, spread), weights):
         return Partition(best, spread, exact=True)
     if not grid.is_whole:
         return Partition(best, spread, exact=False)
@@ -97,10 +98,10 @@ def spread_of(cells: Sequence[Cell], bins: Sequence[int]) -> Spread:
     return Spread(max(in_row), max(in_column), sum(in_row), sum(in_column))
 
 
-_Merit = tuple[int, ...]
+_Score = tuple[int, ...]
 
 
-def _merit(spread: Spread, weights: Weights | None) -> _Merit:
+def _score(spread: Spread, weights: Weights | None) -> _Score:
     if weights:
         row, column = weights
         most, sums = (
@@ -139,7 +140,7 @@ class _Grid:
 
 
 def _arrangements(grid: _Grid, room: Sequence[int]) -> Iterator[Bins]:
-    """Yield partitions that are often good: cells in their order, whole rows, and bands of columns; and turned."""
+    """Yield partitions that are often good: cells in order, whole rows, bands of columns; and transposed."""
     for seen in (grid, grid.turned):
         yield _in_order(seen, room)
         yield _by_rows(seen, room)
@@ -178,7 +179,7 @@ def _by_rows(grid: _Grid, room: Sequence[int]) -> Bins:
 
 
 def _band_edges(width: int, most: int) -> Iterator[list[int]]:
-    """Yield where bands of *width* columns begin and end: two or three of any width, and up to *most* of equal width."""
+    """Yield the edges of bands of *width* columns: two or three of any width, up to *most* of equal width."""
     for count in (2, 3):
         # Wide grids have too many; those of equal width follow.
         if count <= most and comb(width - 1, count - 1) <= _MOST_EDGES:
@@ -190,8 +191,8 @@ def _band_edges(width: int, most: int) -> Iterator[list[int]]:
 def _by_bands(grid: _Grid, room: Sequence[int], edges: Sequence[int], *, by_waste: bool) -> Bins:
     """Part the columns into bands at *edges*; each bin takes as many rows of one band as it can.
 
-    A row then touches a bin for each band, and a column those of its band. A bin goes to the band that lacks the most, or
-    *by_waste* to the one that uses the most of its room.
+    A row then touches a bin for each band, and a column those of its band. A bin goes to the band that lacks
+    the most, or *by_waste* to the one that uses the most of its room.
     """
     count = len(edges) - 1
     widths = [end - start for start, end in pairwise(edges)]
@@ -234,7 +235,7 @@ class _Filling:
             self.columns.setdefault(column, set()).add(number)
 
     def complete(self) -> None:
-        """Put what is left where it adds the least to its row, then to its column, then where most room is left."""
+        """Put what is left where it adds least to its row, then its column, then where most room is left."""
         for row in self.grid.rows:
             for index in row:
                 if index not in self.chosen:
@@ -250,7 +251,7 @@ class _Filling:
 
 
 def _tightened(bins: Bins, room: Sequence[int]) -> Bins:
-    """Return *bins* with each exchanged for the tightest unused one that has as much room: what is wide stays whole."""
+    """Return *bins*, each exchanged for the tightest unused one that suffices: what is wide stays whole."""
     used: dict[int, int] = {}
     for number in bins:
         used[number] = used.get(number, 0) + 1
@@ -270,7 +271,7 @@ def _bound(grid: _Grid, room: Sequence[int], found: Spread) -> Spread:
     row_sum, column_sum = _pieces(grid.rows, room), _pieces(grid.columns, room)
     rows, columns = ceil(row_sum / len(grid.rows)), ceil(column_sum / len(grid.columns))
     if grid.is_whole and rows == found.rows == 1:
-        # Every bin holds whole rows, so that each column touches all the bins in use: the fewest are the best.
+        # Every bin holds whole rows, so that each column touches all bins in use: the fewest are best.
         whole = sorted((count // len(grid.columns) for count in room), reverse=True)
         columns = 1 + sum(held < len(grid.rows) for held in accumulate(whole))
         column_sum = columns * len(grid.columns)
@@ -278,7 +279,7 @@ def _bound(grid: _Grid, room: Sequence[int], found: Spread) -> Spread:
 
 
 def _pieces(lines: Sequence[Sequence[int]], room: Sequence[int]) -> int:
-    """Return the fewest pieces into which *lines* are cut in all: a piece is at most a line, and lies in one bin."""
+    """Return the fewest pieces into which *lines* are cut: a piece is at most a line, and in one bin."""
     longest, cells = max(map(len, lines)), sum(map(len, lines))
     pieces = sorted(
         (piece for count in room for piece in (*[longest] * (count // longest), count % longest) if piece),
@@ -291,8 +292,8 @@ def _pieces(lines: Sequence[Sequence[int]], room: Sequence[int]) -> int:
 class _Branch:
     """The lines chosen so far: the first pattern that may follow, and the room left.
 
-    ``touched`` has a bit for each bin that a crossing line touches, ``alike`` says which crossing lines equal the one before
-    them; ``widest`` and ``total`` are the most and the sum of the bins that lines touch.
+    ``touched`` has a bit for each bin that a crossing line touches, ``alike`` says which crossing lines equal
+    the one before them; ``widest`` and ``total`` are the most and the sum of the bins that lines touch.
     """
 
     first: int
@@ -304,7 +305,7 @@ class _Branch:
 
 
 class _Search:
-    """All partitions of a whole grid, line by line of its shorter side; lines are alike, and so are bins of equal room."""
+    """All partitions of a whole grid, by lines of its shorter side; lines are alike, as are equal bins."""
 
     def __init__(self, grid: _Grid, room: Sequence[int], best: Bins, weights: Weights | None) -> None:
         # The fewest patterns have the shorter lines.
@@ -312,7 +313,7 @@ class _Search:
         self._lines = grid.columns if self._turned else grid.rows
         self._room = tuple(room)
         self._weights = weights
-        self.best, self._merit = best, _merit(spread_of(grid.cells, best), weights)
+        self.best, self._score = best, _score(spread_of(grid.cells, best), weights)
         self._cells = len(grid.cells)
         self._length = len(self._lines[0])
         self._least = 1 if max(room) >= self._length else ceil(self._length / max(room))
@@ -336,7 +337,7 @@ class _Search:
         """Choose the next line among the patterns that are not before the last line's."""
         missing = len(self._lines) - len(self._chosen)
         if not missing:
-            self._keep(self._merit_of(branch.widest, branch.total, branch.touched))
+            self._keep(self._score_of(branch.widest, branch.total, branch.touched))
             return
         for number in range(branch.first, len(self._patterns)):
             pattern, pieces = self._patterns[number]
@@ -346,7 +347,7 @@ class _Search:
             touched = tuple(mask | 1 << chosen for mask, chosen in zip(branch.touched, pattern, strict=True))
             widest, total = max(branch.widest, pieces), branch.total + pieces
             least = total + (missing - 1) * self._least
-            if self._merit_of(widest, least, touched) >= self._merit or not self._is_first(pattern, branch):
+            if self._score_of(widest, least, touched) >= self._score or not self._is_first(pattern, branch):
                 continue
             left = list(branch.left)
             for chosen in pattern:
@@ -363,9 +364,9 @@ class _Search:
     def _is_first(self, pattern: Sequence[int], branch: "_Branch") -> bool:
         """Whether *pattern* is the first of those that are the same but for the order of what is alike.
 
-        Of all orders of lines, of crossing lines and of bins with equal room, the first by the order of patterns is one in
-        which crossing lines that were alike so far have ascending bins, and bins of equal room are opened in their order:
-        exchanging two of them would otherwise give an earlier one.
+        Of all orders of lines, of crossing lines and of bins with equal room, the first by the order of
+        patterns is one in which crossing lines that were alike so far have ascending bins, and bins of equal
+        room are opened in their order: exchanging two of them would otherwise give an earlier one.
         """
         if any(
             same and pattern[crossing] < pattern[crossing - 1] for crossing, same in enumerate(branch.alike)
@@ -379,16 +380,16 @@ class _Search:
             for number in pattern
         )
 
-    def _merit_of(self, widest: int, total: int, touched: Sequence[int]) -> _Merit:
+    def _score_of(self, widest: int, total: int, touched: Sequence[int]) -> _Score:
         counts = [mask.bit_count() for mask in touched]
         lines, crossing = (widest, total), (max(counts), sum(counts))
         (rows, row_sum), (columns, column_sum) = (crossing, lines) if self._turned else (lines, crossing)
-        return _merit(Spread(rows, columns, row_sum, column_sum), self._weights)
+        return _score(Spread(rows, columns, row_sum, column_sum), self._weights)
 
-    def _keep(self, merit: _Merit) -> None:
-        if merit < self._merit:
+    def _keep(self, score: _Score) -> None:
+        if score < self._score:
             bins = [0] * self._cells
             for line, pattern in zip(self._lines, self._chosen, strict=True):
                 for index, chosen in zip(line, pattern, strict=True):
                     bins[index] = chosen
-            self.best, self._merit = tuple(bins), merit
+            self.best, self._score = tuple(bins), score

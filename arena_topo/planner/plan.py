@@ -1,61 +1,109 @@
-"""A whole gang onto a cluster: ``plan`` answers with a place for every worker, or with why there is none.
+"""Where the pods of a gang go: ``plan`` answers with a place for every pod, or with why there is none.
 
-A plan is a function of the demand and the fleet: the same question on the same fleet has the same answer, whatever
-was asked before. What is kept between questions (``memo``) only saves time.
+The phases in their order, each shown on four nodes of 8 GPUs in two racks; another job holds four of a's:
+
+====  ====  =========
+rack  node  free GPUs
+====  ====  =========
+r1    a     4
+r1    b     8
+r2    c     8
+r2    d     8
+====  ====  =========
+
+Pods that are all alike:
+
+1.  Lay out (``fleet.make_fleet``). Nodes are sorted by their domains and then by name, so that a domain is a
+    range: r1 is nodes 0 and 1. Nodes that nothing tells apart share a state and are looked at once: b, c, d.
+2.  Count (``fleet.capacity_for``) how many workers each node has room for, by all that kube-scheduler would
+    check. For workers of 4 GPUs that is 1, 2, 2 and 2.
+3.  Level (``fleet.closest_level``): the closest one with a domain that has room for all. Two workers fit in
+    one node, three fit in a rack, six need the cluster. Policies and flags name the levels that will do; with
+    ``restricted`` the level must be the one that the idle cluster would give.
+4.  Domain and nodes (``choice.choose_domain``), in the order of choice: the fewest nodes, the highest busbw,
+    the least damage to what stays free, the tightest domain, the first by name. Three workers fit on two
+    nodes of either rack: a and b, where no GPU is left over, win over c and d, where four would be.
+5.  Groups of ranks (``groups.place_groups``) take the place of 4 where the demand has ``parallel``. With tp=8
+    and dp=3, two of six workers are a unit that must be in one node: c, d and b take a unit each, and those
+    of rack r2 are consecutive.
+6.  Assign (``answer.placement``): workers follow the nodes in fabric order, and the GPUs of a node in ring
+    order. Of three workers the first gets a's GPUs 4 to 7, the others b's 0 to 3 and 4 to 7.
+7.  Launcher. Where the workers took its room, that is kept free on one node after the other, those with the
+    fewest free GPUs first, and the workers are placed again. A launcher of 120 of a node's 128 cpu has room
+    on a, where no worker of 8 GPUs goes.
+
+With ``coalesce``, 1 to 7 are done for each shape that has as many GPUs: 4 workers of 2 GPUs as 1 of 8, 2 of 4
+and 4 of 2. The closest level wins, then the fewest nodes, then the fewest pods: one pod of 8 on b.
+
+Roles that differ choose in turn (``roles.answer.place_roles``), those with the most GPUs first, each by the
+order of choice given what earlier ones took, and of the choices that leave the rest room. The first one
+decides the domain. Two workers of 8 GPUs take c and d; an evaluator of one GPU, which exchanges no data, then
+goes anywhere, and does the least damage on a. Parameter servers have an order of choice of their own
+(``roles.servers``).
+
+A gang that fits nowhere is refused (``answer.infeasible``), with what keeps workers off the nodes, how far
+each level gets, and what would help. Each remedy was tried on the fleet. Eight workers of 4 GPUs: 7 of 8 fit;
+``--workers=7`` would, and all eight once the other job ends. Of several roles, each that does not fit by
+itself says why; else all of them together do not.
+
+A plan is a function of the demand and the fleet: the same question on the same fleet has the same answer,
+whatever was asked before. What is kept between questions (``memo``) only saves time.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement, TopologyPolicy, Verdict
+from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.placement_options import TopologyPolicy
+from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement, Spread, UnplacedRole, Verdict
 from arena_topo.model.text.words import plural
-from arena_topo.planner.assign import placement
+from arena_topo.planner.answer import gang_words, infeasible, no_launcher, placement, too_wide
 from arena_topo.planner.choice import Problem, choose_domain
-from arena_topo.planner.explain import gang_words, infeasible, no_launcher, too_wide
 from arena_topo.planner.fleet import (
     Capacity,
     Fleet,
-    LevelLimits,
     aligned,
     capacity_for,
     closest_level,
     emptied,
     launcher_fits,
     launcher_hosts,
-    level_limits,
     level_names,
     level_words,
     make_fleet,
+    policy_limits,
     reshaped,
 )
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.groups import place_groups
+from arena_topo.planner.roles.answer import place_roles
 
 
-def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Verdict:
-    """Return the place of every worker of *demand* on the cluster in *snapshot*, or why the gang has none.
+def plan(demand: Demand | GangDemand, snapshot: Snapshot) -> Verdict:
+    """Return the place of every pod of *demand* on the cluster in *snapshot*, or why the gang has none.
 
-    Chosen in this order: it fits; the closest fabric level; the fewest nodes; the highest predicted busbw; the least
-    damage to what stays free; the first by name. The answer does not depend on the order of anything in *snapshot*.
-    Raises ``UsageError`` for a level that the fabric does not have.
+    The answer does not depend on the order of anything in *snapshot*. Raises ``UsageError`` for a level that
+    the fabric does not have, and for roles that contradict each other.
     """
-    return plan_on(demand, make_fleet(snapshot, model))
+    return plan_on(demand, make_fleet(snapshot))
 
 
-def plan_on(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
+def plan_on(
+    demand: Demand | GangDemand, fleet: Fleet, *, advises: bool = True, explains: bool = True
+) -> Verdict:
     """Return what ``plan`` does, on a fleet that is laid out already.
 
-    Where it *advises* nothing what would help is left out: it is tried on the fleet, which takes a hundred times as long as
-    to find that there is no place. Where it does not *explain* a placement, that has no steps.
+    For pods that are all alike, remedies are omitted without *advises*: to try them takes a hundred times as
+    long as to find that there is no room. The steps of a placement are omitted without *explains*.
     """
+    if isinstance(demand, GangDemand):
+        return _plan_named(demand, fleet) if _is_one_plain_role(demand) else place_roles(demand, fleet)
     if demand.coalesce and demand.gpus:
         return _coalesced(demand, fleet, advises=advises)
-    return plan_shape(demand, fleet, advises=advises, explains=explains)
+    return _plan_alike(demand, fleet, advises=advises, explains=explains)
 
 
-def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
-    """Return what ``plan`` does, for workers of exactly the shape that *demand* has."""
+def _plan_alike(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
+    """Return the plan of workers of exactly the shape that *demand* has."""
     fleet = aligned(fleet, demand)
     answer = _place(demand, fleet, capacity_for(demand, fleet), advises=advises, explains=explains)
     if isinstance(answer, Infeasible) or demand.launcher is None:
@@ -71,20 +119,6 @@ def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: 
     return no_launcher(demand)
 
 
-def _coalesced_shapes(demand: Demand) -> Iterator[Demand]:
-    """Yield *demand* in every shape of as many GPUs in all, the largest pods first; none smaller than asked.
-
-    A pod that takes the ranks of several workers asks for as much cpu, memory and devices as they did together.
-
-    >>> [(shape.workers, shape.gpus) for shape in _coalesced_shapes(Demand(workers=4, gpus=2))]
-    [(1, 8), (2, 4), (4, 2)]
-    """
-    ranks = demand.workers * demand.gpus
-    for workers in range(1, demand.workers + 1):
-        if ranks % workers == 0:
-            yield reshaped(demand, ranks // workers)
-
-
 def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, explains: bool) -> Verdict:
     limits = policy_limits(demand, fleet)
     level = closest_level(fleet, capacity, demand.workers, limits)
@@ -96,7 +130,7 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, e
         ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, limits)
         if ideal is not None and ideal < level:
             answer = too_wide(gang_words(demand), fleet, level, ideal)
-            wait = f"wait until a {level_words(fleet)[ideal]} has {plural(demand.workers, 'place')}"
+            wait = f"wait until a {level_words(fleet)[ideal]} has room for {plural(demand.workers, 'worker')}"
             return replace(answer, remedies=(*answer.remedies, wait))
     if demand.parallel:
         return place_groups(demand, demand.parallel, fleet, capacity, limits)
@@ -104,26 +138,104 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, e
     return placement(demand, fleet, capacity, choose_domain(problem, level), explains=explains)
 
 
-def policy_limits(demand: Demand | GangDemand, fleet: Fleet) -> LevelLimits:
-    """Return the levels that will do for *demand*. Raises ``UsageError`` for a level that the fabric does not have."""
-    limits = level_limits(demand, fleet)
-    # Without a policy all levels count as the widest one, and only the number of nodes decides.
-    return LevelLimits(limits.widest, limits.widest) if demand.policy is TopologyPolicy.NONE else limits
+def _coalesced_shapes(demand: Demand) -> Iterator[Demand]:
+    """Yield *demand* in every shape of as many GPUs in all, the largest pods first; none smaller than asked.
+
+    A pod that takes the ranks of several workers asks for as much cpu, memory and devices as they did
+    together.
+
+    >>> [(shape.workers, shape.gpus) for shape in _coalesced_shapes(Demand(workers=4, gpus=2))]
+    [(1, 8), (2, 4), (4, 2)]
+    """
+    ranks = demand.workers * demand.gpus
+    for workers in range(1, demand.workers + 1):
+        if ranks % workers == 0:
+            yield reshaped(demand, ranks // workers)
 
 
 def _coalesced(demand: Demand, fleet: Fleet, *, advises: bool) -> Verdict:
     """Return the best placement of *demand* as fewer, larger pods that are all alike.
 
-    The closest level first, then the fewest nodes, then the fewest pods; the shape that was asked for is among them.
+    The closest level first, then the fewest nodes, then the fewest pods; the shape that was asked for is
+    among them.
     """
     best: tuple[tuple[int, int, int], Placement] | None = None
     for shape in _coalesced_shapes(demand):
-        answer = plan_shape(shape, fleet, advises=False)
+        answer = _plan_alike(shape, fleet, advises=False)
         if isinstance(answer, Placement):
-            merit = (level_names(fleet).index(answer.level), len(answer.shares), answer.workers)
-            if best is None or merit < best[0]:
-                best = merit, answer
+            score = (level_names(fleet).index(answer.level), len(answer.shares), answer.workers)
+            if best is None or score < best[0]:
+                best = score, answer
     if best is None:
         # No shape fits: the reasons and remedies are those of the shape that was asked for.
-        return plan_shape(replace(demand, coalesce=False), fleet, advises=advises)
+        return _plan_alike(demand, fleet, advises=advises)
     return replace(best[1], coalesced=best[1].workers != demand.workers)
+
+
+def _is_one_plain_role(demand: GangDemand) -> bool:
+    """Whether *demand* is one role that asks only for room: it is planned as pods that are all alike."""
+    if len(demand.roles) != 1 or demand.roles[0].pods < 1:
+        return False
+    role = demand.roles[0]
+    is_spread = role.spread is not Spread.NONE and not role.demand.one_per_node
+    return not (role.slices or role.tie or role.serves or role.preferences or role.anywhere or is_spread)
+
+
+def _plan_named(demand: GangDemand, fleet: Fleet) -> Verdict:
+    """Return the plan of the only role of *demand*, by its name."""
+    role = demand.roles[0]
+    alike = replace(
+        role.demand,
+        policy=demand.policy,
+        required_level=demand.required_level,
+        preferred_level=demand.preferred_level,
+        objective=demand.objective,
+    )
+    answer = _plan_alike(alike, fleet)
+    if isinstance(answer, Infeasible):
+        return Infeasible(answer.summary, remedies=answer.remedies, roles=(UnplacedRole(role.name, answer),))
+    placed = replace(answer.roles[0], role=role.name, why=answer.why)
+    # Of the steps, that of the level is about the gang.
+    return replace(answer, roles=(placed,), why=answer.why[1:2])
+
+
+# Gangs that could never fit, however long they wait: those that the idle cluster could not hold either.
+
+_OF_KUBERNETES = "node.kubernetes.io/"
+"""The prefix of the taints that come and go with a node's state: not ready, cordoned, under pressure."""
+
+
+def never_fits(demand: Demand | GangDemand, snapshot: Snapshot) -> Infeasible | None:
+    """Return why *demand* could never fit on the nodes of *snapshot*, None where it could once they are free.
+
+    All nodes count as idle and in service: a drained one comes back, a broken GPU is replaced, and other pods
+    end. For example, 20 workers of 1 GPU could never fit on two nodes of 8, but 16 could.
+    """
+    nodes = tuple(map(_in_service, snapshot.nodes))
+    fleet = emptied(make_fleet(replace(snapshot, nodes=nodes)))
+    # Groups of ranks decide where workers go, and never whether they fit.
+    question = demand if isinstance(demand, GangDemand) else replace(demand, parallel=None)
+    answer = plan_on(question, fleet)
+    # A search that was cut short proves nothing.
+    if isinstance(answer, Placement) or not answer.proven:
+        return None
+    return replace(answer, summary=f"{_size(demand, nodes)}; {answer.summary}, even when it is idle")
+
+
+def _in_service(node: GpuNode) -> GpuNode:
+    resource = node.gpu_resource
+    return replace(
+        node,
+        ready=True,
+        unschedulable=False,
+        taints=tuple(taint for taint in node.taints if not taint.key.startswith(_OF_KUBERNETES)),
+        allocatable={**node.allocatable, resource: node.gpu_total + node.unhealthy},
+        unhealthy=0,
+    )
+
+
+def _size(demand: Demand | GangDemand, nodes: tuple[GpuNode, ...]) -> str:
+    has_gpus = any(role.gpus for role in demand.roles) if isinstance(demand, GangDemand) else demand.gpus > 0
+    if not has_gpus:
+        return f"the cluster has {plural(len(nodes), 'node')}"
+    return f"the cluster has {plural(sum(node.gpu_total for node in nodes), 'GPU')}"

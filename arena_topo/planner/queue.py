@@ -1,18 +1,21 @@
-"""Whose turn it is: the jobs that wait, oldest first, and smaller ones meanwhile where they do not delay the head.
+"""The queue of waiting jobs: FIFO with backfill, and a reservation for the head.
 
-A job that fits starts. The oldest one that does not fit is the head; the others may start next to it, until it has waited
-for ``reserve_after``: from then on a place is kept for it, and a job may start only where the head still gets its place
-at the time that it would have had it. The head's place is where it fits first, as jobs end in the order of their known
-ends, and of their age where no end is known. Two nodes, a and b, of eight GPUs::
+Jobs are tried oldest first, and one that fits starts. The oldest one that does not fit is the head. Younger
+ones may be backfilled: before the head has waited for ``reserve_after`` wherever they fit, and after that
+only where the head still starts as early as it would without them, because capacity is then reserved for it
+(EASY backfill, but the reservation names nodes). The head's reservation is on the nodes where it fits first,
+as jobs end in the order of their known ends, and of their age where no end is known. Two nodes, a and b, of
+eight GPUs::
 
     running   one of 8 GPUs on a, which ends at 10:00; one of 4 GPUs on b, without a known end
     waiting   1st: 16 GPUs, the head    2nd: 4 GPUs, ends at 09:30    3rd: 4 GPUs, without a known end
 
-The head needs both nodes, which both must become free; nobody knows when. Before ``reserve_after`` the 2nd and the 3rd fit
-next to the worker on b, so the 2nd starts there. After it neither does: the head would have to wait for them as well. Had the
-job on b a known end, 10:30, the 2nd would start (it is gone by 09:30), and the 3rd would not.
+The head needs both nodes, and it is not known when both will be free. Before ``reserve_after`` the 2nd is
+backfilled next to the worker on b. After it neither the 2nd nor the 3rd is: the head would have to wait for
+them as well. Had the job on b a known end, 10:30, the 2nd would start (it is gone by 09:30), and the 3rd
+would not.
 
-The answer depends on its arguments alone.
+The answer is a function of its arguments.
 """
 
 from abc import ABC, abstractmethod
@@ -24,8 +27,7 @@ from itertools import chain, compress
 from operator import is_not
 
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage
 from arena_topo.planner.reservations import (
     OtherPlan,
     Plan,
@@ -35,10 +37,11 @@ from arena_topo.planner.reservations import (
     without_reserved,
 )
 
-# What plans make of one snapshot after the other, where little changes in between.
+# What plans make of one snapshot after the other, when little changes in between.
 #
-# An answer is what a look at everything gives, and takes as long as what has changed since the last one. For example, of what is
-# left next to plans, on three nodes, a, b and c, of which the plan P reserves a place on a, and Q one on b:
+# An answer is what a look at everything gives, and takes as long as what has changed since the last one. For
+# example, of what is left next to plans, on three nodes, a, b and c, of which the plan P reserves a place on
+# a, and Q one on b:
 #
 # ====  ==========================================  ======================================================
 # look  what has changed                            nodes that are worked out again
@@ -49,7 +52,7 @@ from arena_topo.planner.reservations import (
 # 4     a worker of P has its node: a is another    a
 # ====  ==========================================  ======================================================
 #
-# Nodes that are as they were stay the same objects, by which planners that remember know how little has changed.
+# Unchanged nodes stay the same objects, by which planners that remember know how little has changed.
 
 Place = tuple[OtherPlan, Slot]
 """A place, and the plan that has it."""
@@ -98,11 +101,11 @@ class NodeByNode(ABC):
 
     @property
     def places(self) -> Collection[str]:
-        """The names of the nodes on which plans had places at the last look, whether they are there or not."""
+        """The names of the nodes on which plans had slots at the last look, whether they still exist."""
         return self._places.keys()
 
     def _nodes_of_changed(self, plans: dict[int, OtherPlan]) -> Iterator[str]:
-        """Take *plans* in place of those of the last look; yield the nodes on which one of them has another place."""
+        """Take *plans* in place of the last look's; yield the nodes on which one of them has other slots."""
         # By identity: as the plans are kept, no other one gets the number of any of them.
         before, self._plans = self._plans, plans
         for number in [number for number in before if number not in plans]:
@@ -119,7 +122,7 @@ class NodeByNode(ABC):
                 on_node.setdefault(number, []).append((plans[number], slot))
 
     def _nodes_that_differ(self, snapshot: Snapshot) -> set[str] | None:
-        """Return the names of the nodes that are not those of the last look, None where not even the names are the same."""
+        """Return the names of the nodes that differ from those of the last look, None if the names do."""
         before, after = self._snapshot.nodes, snapshot.nodes
         if len(before) != len(after):
             return None
@@ -133,7 +136,7 @@ class NodeByNode(ABC):
         return self.changed(node, chain.from_iterable(places.values())) if places else node
 
 
-# A snapshot as it will be once some jobs have ended: what their workers hold, or have reserved, is free again.
+# A snapshot once some jobs have ended: what their workers hold, or have reserved, is free again.
 
 
 class Returned(NodeByNode):
@@ -153,10 +156,11 @@ class Returned(NodeByNode):
 
 
 def with_returned(snapshot: Snapshot, ended: Iterable[OtherPlan]) -> Snapshot:
-    """Return *snapshot*, which counts what all plans reserve, without what those of the jobs that have *ended* take.
+    """Return *snapshot*, which counts all plans, without what those of the jobs that have *ended* take.
 
-    For example, a node of eight GPUs has a worker of four that runs and a place for another one of four. Once the job of
-    the first one has ended, four GPUs are free; which ones is known where the worker's pod says which it holds.
+    For example, a node of eight GPUs has a worker of four that runs and a place for another one of four. Once
+    the job of the first one has ended, four GPUs are free; which ones is known where the worker's pod says
+    which it holds.
     """
     places: dict[str, list[Place]] = {}
     for plan in ended:
@@ -200,10 +204,11 @@ _UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
-    """A job without a place, called ``namespace/name``. ``order`` sorts jobs by age; ``since`` is when it began to wait.
+    """A job that waits, called ``namespace/name``; ``order`` sorts jobs by age, ``since`` is when it began.
 
-    ``plan`` proposes a place in a snapshot, or says why there is none. ``runs_for`` is the longest that it can run, None
-    where nothing limits it. Jobs with the same ``question`` ask for the same, so that what one did not get no other gets.
+    ``plan`` proposes a placement in a snapshot, or says why there is none. ``runs_for`` is the longest that
+    it can run, None if nothing limits it. Equal requests have equal texts as their ``question``: where one of
+    them does not fit, none does.
     """
 
     uid: str
@@ -217,18 +222,19 @@ class WaitingJob:
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """A job that has its place; ``ends`` is by when it ends at the latest, None where nobody knows."""
+    """A job that is placed; ``ends`` is by when it ends at the latest, None if unknown."""
 
     plan: OtherPlan
     ends: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class KeptPlace:
-    """The place that is kept for the head of the queue.
+class HeadReservation:
+    """What is reserved for the head of the queue.
 
-    ``record`` is its plan in ``future``, the cluster as it will be once that place is free; ``starts`` is when, None where
-    nobody knows. ``last`` sorts the last end until then among the others, None where nothing has to end.
+    ``record`` is its plan in ``future``, the cluster as it will be once those nodes are free; ``starts`` is
+    when, None if that is not known. ``last`` sorts the last end until then among the others, None if nothing
+    has to end.
     """
 
     uid: str
@@ -241,15 +247,15 @@ class KeptPlace:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """What did not fit into ``left``, by question: it does not fit into anything smaller either."""
+    """Requests that did not fit ``left``, by question, and so cannot fit less."""
 
     left: Snapshot
     records: Mapping[str, PlanRecord]
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
-    """What is decided for a waiting job: its plan, proposed or waiting, and which one it is among those that continue waiting."""
+class QueueDecision:
+    """What is decided for a waiting job: its plan, and its position among those that wait on, 0 if none."""
 
     uid: str
     record: PlanRecord
@@ -257,34 +263,35 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class Turns:
-    """What is decided for all that wait, oldest first, what is ``left`` then, and the place that is kept, None where none has to be.
+class QueuePass:
+    """One pass over the queue: each decision, oldest job first, what is ``left``, and the head's reservation.
 
-    ``placed`` are those that got their places; ``refusals`` are for the next pass.
+    ``placed`` are the jobs that start; ``refusals`` are for the next pass.
     """
 
     left: Snapshot
-    turns: tuple[Turn, ...] = ()
+    decisions: tuple[QueueDecision, ...] = ()
     placed: tuple[RunningJob, ...] = ()
-    kept: KeptPlace | None = None
+    reservation: HeadReservation | None = None
     refusals: Refusals | None = None
 
     @property
     def queued(self) -> int:
-        """How many wait on."""
+        """The number of jobs that wait on."""
         return len(self.waiting)
 
     @property
     def waiting(self) -> list[str]:
-        """The uids of those that wait on, in their order."""
-        return [turn.uid for turn in self.turns if turn.position]
+        """The uids of the jobs that wait on, in their order."""
+        return [decision.uid for decision in self.decisions if decision.position]
 
 
 @dataclass(slots=True)
 class _Queue:
-    """The queue in the middle of a pass: what is ``left``, and by question who got nothing, and what did not fit.
+    """The queue during a pass: what is ``left``, and by question what was refused, and what did not fit.
 
-    Who got nothing is known for those apart to whom the head is named: *names_others* names it to all.
+    Refusals are kept apart for jobs whose users may read what the head is called; with *names_others* all
+    may.
     """
 
     left: Snapshot
@@ -292,57 +299,59 @@ class _Queue:
     now: datetime
     names_others: bool
     returned: Returned
-    kept: KeptPlace | None = None
+    reservation: HeadReservation | None = None
     placed: list[RunningJob] = field(default_factory=list)
     refused: dict[tuple[str, bool], PlanRecord] = field(default_factory=dict)
     unfit: dict[str, PlanRecord] = field(default_factory=dict)
 
     def place(self, job: WaitingJob) -> PlanRecord:
-        """Return the place of *job* and take it, or why it waits."""
+        """Return the placement of *job* and take it, or why it waits."""
         # What is left only shrinks during a pass.
-        asked = job.question, self._may_read_kept(job)
+        asked = job.question, self._may_read_head(job)
         if job.question and asked in self.refused:
             return self.refused[asked]
         record = self.unfit.get(job.question) or job.plan(self.left)
         if job.question and record.stage is not Stage.PROPOSED:
             self.unfit[job.question] = record
-        if record.stage is Stage.PROPOSED and not self._harmless(job, record):
-            beside = job.plan(self._beside_kept())
-            record = beside if self._harmless(job, beside) else self._held_back(job, beside)
+        if record.stage is Stage.PROPOSED and not self._is_backfill(job, record):
+            backfilled = job.plan(self._left_by_head())
+            record = backfilled if self._is_backfill(job, backfilled) else self._held_back(job, backfilled)
         if record.stage is Stage.PROPOSED:
             self._take(job, record)
         elif job.question:
             self.refused[asked] = record
         return record
 
-    def _may_read_kept(self, job: WaitingJob) -> bool:
+    def _may_read_head(self, job: WaitingJob) -> bool:
         """Whether the users of *job* may read what the head is called."""
-        return self.kept is not None and (
-            self.names_others or _namespace(job.name) == _namespace(self.kept.name)
+        return self.reservation is not None and (
+            self.names_others or _namespace(job.name) == _namespace(self.reservation.name)
         )
 
-    def _harmless(self, job: WaitingJob, record: PlanRecord) -> bool:
-        """Whether the head gets its place as early as it would without *job* at *record*."""
+    def _is_backfill(self, job: WaitingJob, record: PlanRecord) -> bool:
+        """Whether the head starts as early with *job* at *record* as it would without it."""
         if record.stage is not Stage.PROPOSED:
             return False
-        if self.kept is None or self._ends_in_time(job):
+        if self.reservation is None or self._ends_in_time(job):
             return True
-        return stands(self.kept.record, without_reserved(self.kept.future, [_reserved(job, record)]))
+        return stands(
+            self.reservation.record, without_reserved(self.reservation.future, [_reserved(job, record)])
+        )
 
     def _ends_in_time(self, job: WaitingJob) -> bool:
         """Whether *job* will have ended when the head is to start."""
-        starts = self.kept.starts if self.kept else None
+        starts = self.reservation.starts if self.reservation else None
         return bool(starts and job.runs_for is not None and self.now + job.runs_for <= starts)
 
-    def _beside_kept(self) -> Snapshot:
-        if self.kept is None:
+    def _left_by_head(self) -> Snapshot:
+        if self.reservation is None:
             return self.left
-        return without_reserved(self.left, [OtherPlan(order=("", ""), record=self.kept.record)])
+        return without_reserved(self.left, [OtherPlan(order=("", ""), record=self.reservation.record)])
 
     def _held_back(self, job: WaitingJob, record: PlanRecord) -> PlanRecord:
         head = "a job that"
-        if self.kept and self._may_read_kept(job):
-            head = f"the job {self.kept.name}, which"
+        if self.reservation and self._may_read_head(job):
+            head = f"the job {self.reservation.name}, which"
         return replace(
             record,
             stage=Stage.WAITING,
@@ -350,7 +359,7 @@ class _Queue:
             hostnames={},
             level="",
             domain="",
-            waiting_reason=f"what is free is kept for {head} waits for longer",
+            waiting_reason=f"free capacity is reserved for {head} has waited longer",
         )
 
     def _take(self, job: WaitingJob, record: PlanRecord) -> None:
@@ -358,12 +367,14 @@ class _Queue:
         self.left = without_reserved(self.left, taken)
         ends = None if job.runs_for is None else self.now + job.runs_for
         self.placed.append(RunningJob(taken[0], ends))
-        if self.kept and not self._ends_in_time(job):
-            self.kept = replace(self.kept, future=without_reserved(self.kept.future, taken))
+        if self.reservation and not self._ends_in_time(job):
+            self.reservation = replace(
+                self.reservation, future=without_reserved(self.reservation.future, taken)
+            )
 
-    def keep(self, job: WaitingJob, before: KeptPlace | None) -> None:
-        """Keep a place for *job*, the one that was kept *before* where it still serves; none where it never fits."""
-        # Listed for the first head alone: mostly nobody has waited for long.
+    def reserve(self, job: WaitingJob, before: HeadReservation | None) -> None:
+        """Reserve nodes for *job*, those reserved *before* if they still serve; none if it never fits."""
+        # Listed only for the first head: mostly no job has waited for long.
         self.running = list(self.running)
         ordered = sorted([*self.running, *self.placed], key=_when)
         futures: dict[int, tuple[Snapshot, PlanRecord]] = {}
@@ -380,10 +391,10 @@ class _Queue:
             return
         future, record = futures[count]
         if before and before.uid == job.uid and _still_serves(before, future):
-            # A place that moves with each pass would never become free.
+            # A reservation that moves with each pass would never become free.
             record = before.record
         last = ordered[count - 1] if count else None
-        self.kept = KeptPlace(
+        self.reservation = HeadReservation(
             job.uid,
             job.name,
             record,
@@ -399,9 +410,10 @@ def _when(one: RunningJob) -> tuple[datetime, tuple[str, str]]:
 
 
 def _first(holds: Callable[[int], bool], end: int, likely: int | None) -> int:
-    """Return the first number from 0 for which *holds* is true, and then stays so; *end* where it is for none before.
+    """Return the first number from 0 for which *holds* is true, and stays so; *end* if it is for none before.
 
-    Searched for by halves, or from a *likely* one in strides that double: where that is right two questions are enough.
+    Searched for by halves, or from a *likely* one in strides that double: where that is right two questions
+    are enough.
     """
     low, high = 0, end
     at, stride = (end // 2, end) if likely is None else (min(likely, end - 1), 1)
@@ -416,48 +428,54 @@ def _first(holds: Callable[[int], bool], end: int, likely: int | None) -> int:
     return low
 
 
-def take_turns(
+def decide_queue(
     waiting: Iterable[WaitingJob],
     snapshot: Snapshot,
     running: Iterable[RunningJob],
     *,
     now: datetime,
     reserve_after: timedelta,
-    kept: KeptPlace | None = None,
+    reservation: HeadReservation | None = None,
     refusals: Refusals | None = None,
     names_others: bool = False,
     returned: Returned | None = None,
-) -> Turns:
+) -> QueuePass:
     """Return what is decided for each of the jobs *waiting*, oldest first.
 
-    *snapshot* is without what the jobs *running* hold and have reserved. *kept* is the place that was kept at the last
-    decision, *refusals* what was refused then. A job that waits for another one learns what that is called where both are of one
-    namespace, with *names_others* anywhere. *returned* may be that of the last decision: it changes no answer, and makes this one
+    *snapshot* is without what the jobs *running* hold and have reserved. *reservation* and *refusals* are
+    those of the last pass. A job that waits for the head is told its name if both are in one namespace, or
+    with *names_others*. *returned* may be that of the last pass: it changes no answer, and makes this one
     quicker.
     """
     queue = _Queue(snapshot, running, now, names_others, Returned() if returned is None else returned)
     if refusals and has_no_more(snapshot, refusals.left):
         queue.unfit.update(refusals.records)
-    turns: list[Turn] = []
+    decisions: list[QueueDecision] = []
     behind = 0
     for job in sorted(waiting, key=lambda job: job.order):
         record = queue.place(job)
         if record.stage is not Stage.PROPOSED:
             behind += 1
-            if queue.kept is None and now - job.since >= reserve_after:
-                queue.keep(job, kept)
-        turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
-    return Turns(queue.left, tuple(turns), tuple(queue.placed), queue.kept, Refusals(queue.left, queue.unfit))
+            if queue.reservation is None and now - job.since >= reserve_after:
+                queue.reserve(job, reservation)
+        decisions.append(QueueDecision(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
+    return QueuePass(
+        queue.left,
+        tuple(decisions),
+        tuple(queue.placed),
+        queue.reservation,
+        Refusals(queue.left, queue.unfit),
+    )
 
 
 def _namespace(name: str) -> str:
     return name.partition("/")[0]
 
 
-def _still_serves(before: KeptPlace, future: Snapshot) -> bool:
-    """Whether the place that was kept *before* has what it had in *future*, on nodes that take pods as they did.
+def _still_serves(before: HeadReservation, future: Snapshot) -> bool:
+    """Whether *before* still has what it reserved in *future*, on nodes that take pods as they did.
 
-    A node that was cordoned since then never gets the job, however long its place is kept there.
+    A node that was cordoned since then never gets the job, however long it is reserved.
     """
     known = {node.name: node for node in before.future.nodes}
     nodes = {node.name: node for node in future.nodes}

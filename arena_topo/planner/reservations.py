@@ -1,8 +1,10 @@
-"""What the ResourceQuotas of a namespace leave of what the plans of its jobs reserve.
+"""Reservations: what other jobs' plans take before their workers run, and why no GPU is reserved twice.
 
-A quota may have scopes, and then counts only the pods that match all of them. In a namespace with a quota of eight GPUs for
-the priority class ``high`` and another one of sixteen for all pods, workers of class ``high`` reserve eight GPUs at most, and
-the jobs of all classes together sixteen. Source: pkg/quota/v1/evaluator/core/pods.go of Kubernetes.
+A plan is written onto its job, and is the reservation. There is no lock: each submitter writes its proposal,
+reads those of all others, and confirms it only if it fits next to them (``negotiate``); the queue that
+submitters share is FIFO with backfill and a reservation for the head (``queue``). What a plan reserves is
+limited to what its job asks for (``credible``), and to what the ResourceQuotas of its namespace admit
+(``within_quotas``): anybody may write an annotation.
 """
 
 from collections import Counter
@@ -15,18 +17,19 @@ from typing import Any
 
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import DRA_GPU
-from arena_topo.model.plan import Demand, Slot
-from arena_topo.model.plan_record import MOST_WORKERS, PlannedRole, PlanRecord, Stage, slots_by_node
-from arena_topo.model.scheduling import untolerated
+from arena_topo.model.plan import Demand
+from arena_topo.model.plan_record import MOST_WORKERS, PlannedRole, PlanRecord, Slot, Stage, slots_by_node
+from arena_topo.model.pods import untolerated
 from arena_topo.model.text.quantity import Resources
 from arena_topo.planner.fleet import selected
 
 # Conflict resolution between plans for the same GPUs, and a snapshot without what other jobs have reserved.
 #
-# Every submitter writes its plan onto its job, and only then reads the plans of all others. Of two plans that take the
-# same GPUs, the one written last is read back together with the other, so at least one of the two submitters sees both:
-# it confirms nothing that does not fit next to all that it sees. A plan that was seen and is older, or confirmed, stays;
-# the younger is planned again. So no GPU is reserved twice, whatever the order of the steps. ``protocol`` shows an example.
+# Every submitter writes its plan onto its job, and only then reads the plans of all others. Of two plans that
+# take the same GPUs, the one written last is read back together with the other, so at least one of the two
+# submitters sees both: it confirms nothing that does not fit next to all that it sees. A plan that was seen
+# and is older, or confirmed, stays; the younger is planned again. So no GPU is reserved twice, whatever the
+# order of the steps. ``negotiate`` has an example.
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class WorkerTraits:
 class OtherPlan:
     """Another job's plan.
 
-    ``order`` sorts jobs by age: creation instant, then uid. ``bound`` are the workers that already have a node, whose
-    resources the snapshot counts. ``stale`` marks a proposal that nobody has confirmed or withdrawn for long. ``since`` is
-    the RFC 3339 instant of the server at which the plan was written. ``traits`` are those of its workers.
+    ``order`` sorts jobs by age: creation instant, then uid. ``bound`` are the workers that already have a
+    node, whose resources the snapshot counts. ``stale`` marks an old proposal that was neither confirmed nor
+    withdrawn. ``since`` is the RFC 3339 instant of the server at which the plan was written. ``traits`` are
+    those of its workers.
     """
 
     order: tuple[str, str]
@@ -91,7 +95,7 @@ def decide(
 
 
 def _is_firm(other: OtherPlan, order: tuple[str, str]) -> bool:
-    """Whether a job at *order* gives way to *other*; nobody is left to withdraw a stale one."""
+    """Whether a job at *order* gives way to *other*; a stale one has no submitter left to withdraw it."""
     return other.record.stage is Stage.CONFIRMED or other.stale or other.order < order
 
 
@@ -114,7 +118,7 @@ def requested(record: PlanRecord, slots: Iterable[Slot]) -> dict[str, int]:
 
 
 def has_no_more(snapshot: Snapshot, than: Snapshot) -> bool:
-    """Whether *snapshot* differs from another one in that more is taken, if in anything: what had no place has none."""
+    """Whether *snapshot* has no more free capacity than *than*, so whatever did not fit still does not."""
     if snapshot.fabric is not than.fabric or len(snapshot.nodes) != len(than.nodes):
         return False
     differ = map(is_not, snapshot.nodes, than.nodes)
@@ -135,7 +139,7 @@ def _only_takes(now: GpuNode, before: GpuNode) -> bool:
 
 
 def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
-    """Return *record* with the slots of *workers* alone, None for all of them."""
+    """Return *record* with only the slots of *workers*, None for all of them."""
     if workers is None:
         return record
     return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers))
@@ -159,7 +163,7 @@ def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Sn
 
 
 def node_without(node: GpuNode, taken: Iterable[ReservedPlace]) -> GpuNode:
-    """Return *node* without the places that are *taken* on it; one with a number of GPUs leaves open which are free."""
+    """Return *node* without what is *taken* on it; a plan without GPU indices leaves open which are free."""
     amounts, used = Counter(node.requested), node.used
     for record, slot in taken:
         amounts.update(requested(record, (slot,)))
@@ -184,23 +188,23 @@ def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
 #
 # Jobs A and B, A the older one, want three GPUs each on a node of four, and both are submitted at once:
 #
-# ====  =================================================  ====================================================
-# step  A                                                  B
-# ====  =================================================  ====================================================
-# 1     looks: no other plans                              looks: no other plans
-# 2     writes: proposes GPUs 0, 1, 2                      writes: proposes GPUs 0, 1, 2
-# 3     reads: B's proposal is in the way, but is younger  reads: A's proposal is in the way, and is older
-# 4     pauses                                             looks again: one GPU is left next to A's proposal
-# 5     reads: B waits and holds nothing                   writes: waiting
+# ====  ===========================================  =============================================
+# step  A                                            B
+# ====  ===========================================  =============================================
+# 1     looks: no other plans                        looks: no other plans
+# 2     writes: proposes GPUs 0, 1, 2                writes: proposes GPUs 0, 1, 2
+# 3     reads: B's proposal conflicts, is younger    reads: A's proposal conflicts, is older
+# 4     pauses                                       looks again: A's proposal leaves one GPU
+# 5     reads: B waits and holds nothing             writes: waiting
 # 6     writes: confirmed
-# ====  =================================================  ====================================================
+# ====  ===========================================  =============================================
 #
 # Had B looked only after A's step 2, it would have planned next to A's proposal from the start.
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Asks for a snapshot of the cluster, and after it for the plans of other jobs: the answer is ``Seen``."""
+    """Asks for a snapshot of the cluster, and then for the plans of other jobs: the answer is ``Seen``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +216,8 @@ class Read:
 class Write:
     """Asks to put the plan onto the job, in place of the previous one.
 
-    The answer to a confirmed plan is ``EXPIRED`` where the proposal before it is so old that others may have planned over
-    it; nothing was written then.
+    The answer to a confirmed plan is ``EXPIRED`` where the proposal before it is so old that others may have
+    planned over it; nothing was written then.
     """
 
     record: PlanRecord
@@ -241,7 +245,7 @@ class Expiry(Enum):
 Step = Look | Read | Write | Pause
 Plan = Callable[[Snapshot], PlanRecord]
 
-# The plan in the way has not yielded after so many looks: the job looks at the cluster again and plans around it.
+# The conflicting plan has not yielded after so many looks: the job plans around it.
 _LOOKS = 10
 
 
@@ -251,8 +255,8 @@ def negotiate(
     """Plan, propose and confirm, step by step; return the plan that was confirmed, or why the job waits.
 
     *order* returns the job's age once it exists. *plan* makes a proposal for a snapshot, or a record in stage
-    ``WAITING``. *workers* are those that have no node yet, None for all of them: the snapshot counts the others.
-    The driver of this generator does what each step asks and sends the answer back.
+    ``WAITING``. *workers* are those that have no node yet, None for all of them: the snapshot counts the
+    others. The driver of this generator does what each step asks and sends the answer back.
     """
     while True:
         seen: Seen = yield Look()
@@ -268,7 +272,8 @@ def negotiate(
                 confirmed = replace(record, stage=Stage.CONFIRMED)
                 if (yield Write(confirmed)) is not Expiry.EXPIRED:
                     return confirmed
-                # Proposed again it is seen by everybody, and everybody who planned over it is seen by the next read.
+                # Proposed again it is seen by everybody, and everybody who planned over it is seen by the
+                # next read.
                 yield Write(record)
                 continue
             if decision is Decision.REPLAN:
@@ -276,11 +281,13 @@ def negotiate(
             yield Pause()
 
 
-# What of a plan on somebody's job counts as a reservation: no more than the job itself asks for, where it could run.
+# What of a plan on somebody's job counts as a reservation: no more than the job itself asks for, where it
+# could run.
 #
-# Anyone who may write a job may write a plan onto it, also a false one. So the job's own spec decides, which the API server and
-# the namespace's quotas have admitted. Take a plan of four workers with eight GPUs each, on a job of two workers with
-# ``nvidia.com/gpu: 8`` and the node selector ``pool: a``, in a namespace with a quota of eight GPUs::
+# Anyone who may write a job may write a plan onto it, also a false one. So the job's own spec decides, which
+# the API server and the namespace's quotas have admitted. Take a plan of four workers with eight GPUs each,
+# on a job of two workers with ``nvidia.com/gpu: 8`` and the node selector ``pool: a``, in a namespace with a
+# quota of eight GPUs::
 #
 #     worker 0 on a1, in pool a                counts
 #     worker 1 on b1, in pool b                could not run there
@@ -302,7 +309,8 @@ def credible(record: PlanRecord, roles: Sequence[Asked], nodes: Mapping[str, Gpu
     for slot, demand in places:
         if len(slot.gpus or ()) > demand.gpus:
             raise ValueError(
-                f"its plan gives worker {slot.worker} {len(slot.gpus or ())} GPUs, and the job asks for {demand.gpus}"
+                f"its plan gives worker {slot.worker} {len(slot.gpus or ())} GPUs, "
+                f"and the job asks for {demand.gpus}"
             )
     counted = tuple(_counted_roles(record, roles))
     return replace(
@@ -339,7 +347,7 @@ def _requests(demand: Demand) -> Resources:
 
 
 def _possible(places: Iterable[tuple[Slot, Demand]], nodes: Mapping[str, GpuNode]) -> Iterator[Slot]:
-    """Yield those slots on whose nodes a pod with the demand next to it could run, as many as a node holds when empty."""
+    """Yield the slots on whose nodes a pod with that demand could run, as many as an empty node holds."""
     taken: dict[str, Counter[str]] = {}
     open_nodes: dict[tuple[str, int], bool] = {}
     for slot, demand in places:
@@ -358,7 +366,7 @@ def _possible(places: Iterable[tuple[Slot, Demand]], nodes: Mapping[str, GpuNode
 
 
 def _could_run(demand: Demand, node: GpuNode) -> bool:
-    # A node that is cordoned or does not report now stays reserved: nobody else gets it meanwhile.
+    # A node that is cordoned or does not report now stays reserved: no other job gets it meanwhile.
     serves = not demand.gpus or node.gpu_resource == demand.gpu_resource
     return serves and selected(demand, node) and untolerated(node.taints, demand.tolerations) is None
 
@@ -373,6 +381,13 @@ def _has_gpus(node: GpuNode, slot: Slot) -> bool:
     count = len(node.gpus) or node.gpu_total + node.unhealthy
     return all(0 <= index < count for index in slot.gpus or ())
 
+
+# What the ResourceQuotas of a namespace leave of what the plans of its jobs reserve.
+#
+# A quota may have scopes, and then counts only the pods that match all of them. In a namespace with a quota
+# of eight GPUs for the priority class ``high`` and another one of sixteen for all pods, workers of class
+# ``high`` reserve eight GPUs at most, and the jobs of all classes together sixteen. Source:
+# pkg/quota/v1/evaluator/core/pods.go of Kubernetes.
 
 _DEVICES = ".deviceclass.resource.k8s.io/devices"
 
@@ -400,7 +415,8 @@ class Scope:
                 return False
 
     def _has_class(self, name: str) -> bool:
-        # A pod that names none may get the cluster's default, which is not looked up: only of a named one it is known.
+        # A pod that names none may get the cluster's default, which is not looked up: only of a named one it
+        # is known.
         if not name:
             return False
         return {
@@ -413,7 +429,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The amounts that a ResourceQuota admits, by the resource that a pod requests, of pods that match all its scopes."""
+    """The amounts that a ResourceQuota admits, by requested resource, of pods that match all its scopes."""
 
     limits: Resources
     scopes: tuple[Scope, ...] = ()
@@ -428,8 +444,8 @@ def within_quotas(
 ) -> Iterator[OtherPlan]:
     """Yield *plans*, older ones first, each with the workers that the quotas of its namespace leave room for.
 
-    *used* is what running pods of a namespace request; which of them are in a scope is not known, so that it counts for
-    quotas without one. A worker with a node is among those already.
+    *used* is what running pods of a namespace request; which of them are in a scope is not known, so that it
+    counts for quotas without one. A worker with a node is among those already.
     """
     left = {
         namespace: [
@@ -461,7 +477,8 @@ def within_quotas(
 def quota_of(hard: Resources) -> dict[str, int]:
     """Return the amounts of a ResourceQuota's *hard* limits, by the resource that a pod requests.
 
-    For example, ``requests.nvidia.com/gpu`` limits ``nvidia.com/gpu``, and both ``cpu`` and ``requests.cpu`` limit cpu.
+    For example, ``requests.nvidia.com/gpu`` limits ``nvidia.com/gpu``, and both ``cpu`` and ``requests.cpu``
+    limit cpu.
     """
     limits: dict[str, int] = {}
     for key, amount in hard.items():
@@ -474,7 +491,7 @@ def quota_of(hard: Resources) -> dict[str, int]:
 
 
 def _takes(rooms: Sequence[dict[str, int]], request: Resources) -> bool:
-    """Take *request* out of all *rooms*, what is left of each quota, and return True; False where one has not enough."""
+    """Take *request* out of all *rooms*, what is left of each quota; False if one has too little."""
     if any(room[name] < amount for room in rooms for name, amount in request.items() if name in room):
         return False
     for room in rooms:

@@ -1,14 +1,15 @@
 """When waiting jobs will probably start: the ends of the jobs that run, one after the other, until each fits.
 
-The cluster is looked at three times: as if all jobs ended as early, as probable, and as late as they may. In each of these
-futures the waiting jobs get their places oldest first, each at the first end after which it fits; what it takes then is
-taken for those behind it, and returns when it has run. Two nodes, a and b, of eight GPUs, at 10:00::
+The cluster is looked at three times: as if all jobs ended as early, as probable, and as late as they may. In
+each of these futures the waiting jobs get their places oldest first, each at the first end after which it
+fits; what it takes then is taken for those behind it, and returns when it has run. Two nodes, a and b, of
+eight GPUs, at 10:00::
 
-    running   A of 8 GPUs on a, which ends at 10:30 (10:20 to 11:00)   B of 8 GPUs on b, of which nothing is known
+    running   A of 8 GPUs on a, which ends at 10:30 (10:20 to 11:00); B of 8 GPUs on b, whose end is unknown
     waiting   1st: 8 GPUs, which will run for an hour                  2nd: 8 GPUs    3rd: 16 GPUs
 
-The 1st starts at 10:30 (10:20 to 11:00), after A. The 2nd starts when the 1st has run: 11:30. The 3rd needs b as well, and
-nobody knows when B ends: it has no estimate, and B and the 2nd are named as the reason.
+The 1st starts at 10:30 (10:20 to 11:00), after A. The 2nd starts when the 1st has run: 11:30. The 3rd needs b
+as well, and it is not known when B ends: it has no estimate, and B and the 2nd are named as the reason.
 """
 
 import re
@@ -19,23 +20,23 @@ from datetime import datetime, timedelta
 from statistics import median, quantiles
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan_record import PlanRecord, Stage
-from arena_topo.model.start_estimate import End, StartEstimate
+from arena_topo.model.plan_record import End, PlanRecord, Stage, StartEstimate
 from arena_topo.model.text.words import plural
 from arena_topo.planner.queue import with_returned
 from arena_topo.planner.reservations import OtherPlan, Plan, without_reserved
 
-# When a running job will probably end: by what it says itself, by its deadline, and by how long its like ran before.
+# When a running job will probably end: by its own report, its deadline, and how long similar jobs ran.
 #
-# Of the runs before, the most similar ones from which anything follows count: those of the same work (the name without its
-# numbers, and the image) and size, then those of the same work, then those of the same image, then all of the namespace. Only
-# runs that took longer than this one has run already say how long it will continue. A job ``bert-8``, for example, has run for 30 minutes::
+# Of the runs before, the most similar ones from which anything follows count: those of the same work (the
+# name without its numbers, and the image) and size, then those of the same work, then those of the same
+# image, then all of the namespace. Only runs that took longer than this one has run already say how long it
+# will continue. A job ``bert-8``, for example, has run for 30 minutes::
 #
 #     earlier runs   bert-5 took 20m    bert-6 took 50m    bert-7 took 60m    bert-large-2 took 300m
 #     of the same work and longer than 30m: 50m and 60m, so that it continues for 20m or 30m
 #
-# A range is from the tenth to the ninetieth percentile of what the runs took, widened by ``1 + 1/n``, because ``n`` runs
-# show less than all that can happen: one run of an hour stands for half an hour to two hours.
+# A range is from the tenth to the ninetieth percentile of what the runs took, widened by ``1 + 1/n``, because
+# ``n`` runs show less than all that can happen: one run of an hour stands for half an hour to two hours.
 
 _ENOUGH = 2
 """Runs that make less alike ones unnecessary."""
@@ -80,7 +81,7 @@ class RunRange:
 
 
 def stem(name: str) -> str:
-    """Return what names of runs of the same work have in common: ``bert-large`` of ``bert-large-3`` and ``bert-large-0711``.
+    """Return what names of runs of the same work share: ``bert-large`` of ``bert-large-3``.
 
     A name all of whose parts have digits keeps the first one: ``gpt2`` of ``gpt2-7b-4``.
     """
@@ -110,7 +111,7 @@ class RunHistory:
             del seconds[:-_MOST_KEPT]
 
     def rest_of(self, work: Work, elapsed: float = 0.0) -> RunRange | None:
-        """Return how much longer a job of *work* runs that has run for *elapsed* seconds, None where no run shows it."""
+        """Return how much longer a job of *work* runs after *elapsed* seconds, None if no run shows it."""
         found: tuple[list[float], str] | None = None
         for group, words in _alike(work):
             longer = [seconds - elapsed for seconds in self._groups.get(group, ()) if seconds > elapsed]
@@ -122,7 +123,7 @@ class RunHistory:
         return _range(*found) if found else None
 
     def runs_for(self, work: Work, deadline: timedelta | None = None) -> RunRange | None:
-        """Return how long a job of *work* runs that may run until *deadline*, None where that is not known."""
+        """Return how long a job of *work* runs that may run until *deadline*, None if unknown."""
         rest = self.rest_of(work)
         if deadline is None:
             return rest
@@ -143,7 +144,8 @@ class RunHistory:
     ) -> End | None:
         """Return when a job of *work* ends that *started* then, None where that is not known.
 
-        *deadline* is the longest that it may run; *reported* is how much longer it says itself that it continues.
+        *deadline* is the longest that it may run; *reported* is how much longer it says itself that it
+        continues.
         """
         last = started + deadline if deadline is not None else None
         if reported is not None:
@@ -217,7 +219,7 @@ class EndingJob:
 
 @dataclass(frozen=True, slots=True)
 class StartingJob:
-    """A job that waits. ``plan`` proposes a place in a snapshot; ``runs_for`` is None where it is not known how long it runs."""
+    """A job that waits; ``plan`` proposes a placement in a snapshot, ``runs_for`` is None if unknown."""
 
     name: str
     order: tuple[str, str]
@@ -236,7 +238,7 @@ class _Release:
 
 @dataclass(slots=True)
 class _Future:
-    """One course of things: the cluster less what is taken, and what becomes free, in the order of the instants.
+    """One possible future: the cluster less what is taken, and what becomes free, in order of time.
 
     ``endless`` are the jobs whose ends are not known.
     """
@@ -251,13 +253,14 @@ class _Future:
     def place(
         self, job: StartingJob
     ) -> Generator[None, None, tuple[datetime, PlanRecord, list[_Release]] | None]:
-        """Return when and where *job* starts, and what it needed to become free; take it. None where it never fits.
+        """Return when and where *job* starts, and after which releases; take it. None if it never fits.
 
         Yield before each plan, and whenever enough has been done for one step.
         """
         found: PlanRecord | None = None
-        # Releases only add, so that the first count that is enough can be searched for by halves. What comes later
-        # is worked out from the last snapshot that was too little: ``after`` is the cluster once ``given`` of them have happened.
+        # Releases only add, so that the first count that is enough can be searched for by halves. What comes
+        # later is worked out from the last snapshot that was too little: ``after`` is the cluster once
+        # ``given`` of them have happened.
         count, enough = 0, len(self.releases) + 1
         given, after = 0, self.left
         while count < enough:
@@ -295,7 +298,8 @@ class _Future:
         yield
         if record.stage is not Stage.PROPOSED:
             return StartEstimate(
-                unknown=f"it would not fit even after the end of all jobs that are seen: {record.waiting_reason}"
+                unknown="it would not fit even after the end of all jobs that are seen: "
+                f"{record.waiting_reason}"
             )
         nodes = {slot.node for slot in record.slots}
         in_the_way = tuple(one.name for one in self.endless if nodes & _nodes(one.plans))
@@ -303,7 +307,7 @@ class _Future:
 
 
 def _returned(snapshot: Snapshot, ended: Sequence[tuple[OtherPlan, ...]]) -> Generator[None, None, Snapshot]:
-    """Return *snapshot* once the plans *ended* have given back what they hold, a few at a time; yield after each time."""
+    """Return *snapshot* once the plans *ended* have given back what they hold; yield after each few."""
     few, slots = list[OtherPlan](), 0
     for plan in (plan for plans in ended for plan in plans):
         few.append(plan)
@@ -322,7 +326,7 @@ def _nothing(snapshot: Snapshot) -> Iterator[None]:
 
 
 def endless_text(names: Sequence[str], elsewhere: int = 0) -> str:
-    """Return that it is not known when the jobs of these *names* end, and those *elsewhere*, which have no names here."""
+    """Return that the ends of the jobs *names* are unknown, and of those *elsewhere*, which stay unnamed."""
     parts = [*names[:_MOST_NAMED]]
     if (more := len(names) - _MOST_NAMED) > 0:
         parts.append(plural(more, "other job"))
@@ -355,7 +359,7 @@ def starts_estimated(
     now: datetime,
     prepare: Prepare = _nothing,
 ) -> Iterator[StartEstimate | None]:
-    """Yield what ``estimate_starts`` returns, one by one, and None in between: as often another thing may come first.
+    """Yield what ``estimate_starts`` returns, and None in between, whenever something else may come first.
 
     *prepare* makes what plans ready for a snapshot that it has not seen, and yields in between as well.
     """

@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
-from arena_topo.controller.kept import Action
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.objects import Action
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.model.objects import Object
 from tests.controller.workload_objects import NOW, Cluster, condition, workload
 from tests.controller.world import server
@@ -21,10 +22,10 @@ def main(jobs: int = 300, nodes: int = 640) -> None:
     """Print the CPU for each job, of the first and the last tenth as well: it should not grow with the jobs that run."""
     servers = [server(f"n{at:04}") for at in range(nodes)]
     cluster = Cluster(nodes=servers)
-    placer = Placer(Rules(timedelta(days=1)), lambda: cluster.seconds)
+    reconciler = PlanReconciler(Rules(timedelta(days=1)), lambda: cluster.seconds)
     # As the controller does, whose planner remembers the cluster.
-    cluster.answerer.queue.plan = placer.queue.plan
-    decided(cluster, placer)
+    cluster.reconciler.plan = reconciler.plan
+    decided(cluster, reconciler)
     each = []
     for at in range(jobs):
         began = time.process_time()
@@ -32,7 +33,7 @@ def main(jobs: int = 300, nodes: int = 640) -> None:
             put = cluster.objects["workloads"].get(item["metadata"]["uid"], item)
             status = {**item["status"], "admissionChecks": put["status"]["admissionChecks"]}
             cluster.put("workloads", {**item, "status": status})
-            cluster.carry_out(decided(cluster, placer))
+            cluster.carry_out(decided(cluster, reconciler))
             cluster.seconds += 0.05
         each.append(1000 * (time.process_time() - began))
     tenth = max(jobs // 10, 1)
@@ -52,11 +53,11 @@ def course(job: str) -> Iterator[Object]:
         yield {**item, "status": {**item["status"], "conditions": conditions}}
 
 
-def decided(cluster: Cluster, placer: Placer) -> list[Action]:
+def decided(cluster: Cluster, reconciler: PlanReconciler) -> list[Action]:
     """Return what the controller decides now, in its own queue and in Kueue's."""
     now = NOW + timedelta(seconds=cluster.seconds)
-    actions = placer.decide(cluster.state, now, cluster.answerer.plans)
-    return actions + cluster.answerer.decide(cluster.state, placer.plans, now)
+    actions = reconciler.decide(cluster.state, now, cluster.reconciler.plans)
+    return actions + cluster.reconciler.decide(cluster.state, reconciler.plans, now)
 
 
 if __name__ == "__main__":

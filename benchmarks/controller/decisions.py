@@ -15,16 +15,16 @@ from datetime import UTC, datetime, timedelta
 from statistics import median, quantiles
 
 from arena_topo.controller.estimates import Estimator
-from arena_topo.controller.kept import WritePlan, read_of_pod
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.objects import WritePlan, trimmed_pod
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.enforce import rewritten, suspended_with_plan
 from arena_topo.jobs.watch import Change
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, decode, plan_text
 from benchmarks.snapshot import name, node, pod
 from tests.objects import mpijob
 
@@ -47,8 +47,8 @@ def main(nodes: int = 1000, pods: int = 7000, reserve_after: float = 1e9) -> Non
     began = time.perf_counter()
     state = ClusterState(world.objects)
     seconds = [0.0]
-    placer = Placer(Rules(timedelta(seconds=reserve_after)), lambda: seconds[0])
-    placer.decide(state, datetime.now(UTC))
+    reconciler = PlanReconciler(Rules(timedelta(seconds=reserve_after)), lambda: seconds[0])
+    reconciler.decide(state, datetime.now(UTC))
     first = time.perf_counter() - began
     # As the controller does once it has seen everything.
     gc.collect()
@@ -59,15 +59,15 @@ def main(nodes: int = 1000, pods: int = 7000, reserve_after: float = 1e9) -> Non
     def estimate() -> None:
         """Do some steps of an estimate, as the controller does while nothing happens."""
         for _ in range(STEPS):
-            if not estimator.step() and (prospect := placer.queue.prospect(estimator.plan)):
+            if not estimator.step() and (prospect := reconciler.prospect(estimator.plan)):
                 estimator.begin(prospect, list(state.ledger.jobs.values()))
-        placer.queue.estimates = estimator.known
+        reconciler.estimates = estimator.known
 
     def decided(changes: Changes) -> list[WritePlan]:
         """Decide about *changes*, and return what is to be written."""
         began = time.perf_counter()
         state.take(changes)
-        actions = placer.decide(state, datetime.now(UTC))
+        actions = reconciler.decide(state, datetime.now(UTC))
         times.append(1000 * (time.perf_counter() - began))
         return [action for action in actions if isinstance(action, WritePlan)]
 
@@ -189,7 +189,7 @@ def running(item: Object, job: str, index: int, host: str) -> Object:
         "labels": {PLANNED: "true", "training.kubeflow.org/job-name": job},
     }
     spec = {**item["spec"], "nodeName": host}
-    return read_of_pod({**item, "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
+    return trimmed_pod({**item, "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
 def running_job(job: str, hosts: list[str], seconds: int) -> Object:

@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 from statistics import median, quantiles
 
 from arena_topo.controller.estimates import Estimator
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.state import ClusterState
 from benchmarks.controller.decisions import QUEUE, World, waiting
 
@@ -22,14 +23,14 @@ def main(nodes: int = 1000, pods: int = 7000) -> None:
     world, now = World(nodes, pods), datetime.now(UTC)
     for at in range(QUEUE):
         world.submitted(waiting(f"queued-{at}", nodes + at))
-    state, placer = ClusterState(world.objects), Placer(Rules(), time.monotonic)
-    placer.decide(state, now)
+    state, reconciler = ClusterState(world.objects), PlanReconciler(Rules(), time.monotonic)
+    reconciler.decide(state, now)
     gc.collect()
     gc.freeze()
     estimator = Estimator(time.monotonic)
     for number in range(2):
         began = time.perf_counter()
-        prospect = placer.queue.prospect(estimator.plan)
+        prospect = reconciler.prospect(estimator.plan)
         assert prospect is not None
         estimator.begin(prospect, list(state.ledger.jobs.values()))
         begin = 1000 * (time.perf_counter() - began)

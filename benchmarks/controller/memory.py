@@ -12,17 +12,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from arena_topo.controller.kept import Faults, read_of_job
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.objects import Faults, trimmed_job
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLAN
-from arena_topo.model.object_shapes import TRAINING_JOB
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import TRAINING_JOB, Object
 from arena_topo.model.plan_record import PlanRecord, Stage, encode
-from arena_topo.model.text.shapes import fitted
+from arena_topo.model.text.documents import fitted
 from benchmarks.snapshot import node
 from tests.objects import mpijob
 
@@ -79,14 +79,14 @@ def one_case(name: str, jobs: int, size: int, *, whole: bool) -> None:
                 "spec": {},
             }
             with faults.at(item):
-                read = read_of_job(ApiVersion.V2BETA1, item)
+                read = trimmed_job(ApiVersion.V2BETA1, item)
         kept[read["metadata"]["uid"]] = read
     state = ClusterState({"nodes": nodes, "pods": {}, "mpijobs": kept, "resourcequotas": {}}, faults=faults)
-    placer = Placer(Rules(), lambda: 0.0)
-    actions = placer.decide(state, datetime.now(UTC))
+    reconciler = PlanReconciler(Rules(), lambda: 0.0)
+    actions = reconciler.decide(state, datetime.now(UTC))
     print(
         f"{_resident() - before:6.0f} MiB, at the peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:6.0f} MiB; "
-        f"{len(actions):,} actions, {placer.queue.queued:,} wait, {len(faults.taken()):,} told"
+        f"{len(actions):,} actions, {reconciler.queued:,} wait, {len(faults.taken()):,} told"
     )
 
 

@@ -78,7 +78,7 @@ def cost(kube: Kube, process: int, annotations: dict[str, str]) -> tuple[float, 
 
 
 def install(kube: Kube, spec: Object | None) -> None:
-    """Install the policy with *spec*, this checkout's where there is none, and return once it acts."""
+    """Install the policy with *spec*, this checkout's if there is none, and return once it acts."""
     policy, binding = policy_objects("v1", gangs=False)
     for item in (binding, policy):
         if kube.find(item["apiVersion"], item["kind"], item["metadata"]["name"]):

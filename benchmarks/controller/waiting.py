@@ -17,10 +17,9 @@ from statistics import mean, median
 
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.plan import Demand, Placement
-from arena_topo.model.plan_record import PlanRecord, Stage
-from arena_topo.model.start_estimate import StartEstimate
+from arena_topo.model.plan_record import PlanRecord, Stage, StartEstimate
 from arena_topo.planner.plan import plan
-from arena_topo.planner.queue import KeptPlace, RunningJob, WaitingJob, take_turns
+from arena_topo.planner.queue import HeadReservation, RunningJob, WaitingJob, decide_queue
 from arena_topo.planner.reservations import OtherPlan, Plan, without_reserved
 from arena_topo.planner.start_time import EndingJob, PastRun, RunHistory, StartingJob, Work, estimate_starts
 from tests.planner.fleets import NVIDIA, cluster, node
@@ -118,7 +117,7 @@ class Simulation:
     running: dict[str, tuple[Job, OtherPlan]] = field(default_factory=dict)
     waiting: dict[str, Job] = field(default_factory=dict)
     waits: list[float] = field(default_factory=list)
-    kept: KeptPlace | None = None
+    kept: HeadReservation | None = None
 
     def left(self) -> Snapshot:
         """Return the cluster without what runs."""
@@ -126,7 +125,7 @@ class Simulation:
 
     def turns(self, now: datetime) -> list[Job]:
         """Start what may start, and return it."""
-        turns = take_turns(
+        turns = decide_queue(
             [
                 WaitingJob(
                     uid=name,
@@ -146,11 +145,11 @@ class Simulation:
             ],
             now=now,
             reserve_after=timedelta(minutes=5),
-            kept=self.kept,
+            reservation=self.kept,
         )
-        self.kept = turns.kept
+        self.kept = turns.reservation
         begun = []
-        for turn in turns.turns:
+        for turn in turns.decisions:
             if turn.record.stage is Stage.PROPOSED:
                 job = self.waiting.pop(turn.uid)
                 job.started = now

@@ -11,12 +11,10 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.hardware import Nic
+from arena_topo.model.cluster import GpuNode, Nic, Snapshot
 from arena_topo.model.plan import Demand, GangDemand, Placement, Role, Slice, Tie
 from arena_topo.planner.fleet import make_fleet
-from arena_topo.planner.plan import plan_shape
-from arena_topo.planner.roles.answer import plan_gang_on
+from arena_topo.planner.plan import plan_on
 from benchmarks.fleet import p95, timed
 from benchmarks.fleets import FILLS, large
 
@@ -92,7 +90,7 @@ def main() -> None:
             gc.collect()
             gc.freeze()
             alone = timed(
-                lambda demand, fleet=fleet: plan_shape(demand, fleet),  # type: ignore[misc]
+                lambda demand, fleet=fleet: plan_on(demand, fleet),  # type: ignore[misc]
                 (
                     Demand(workers, gpus, requests={"cpu": 1000 * gpus + 100 + number})
                     for number in range(ROUNDS)
@@ -100,9 +98,9 @@ def main() -> None:
                 ),
             )[len(SHAPES) :]
             for kind in KINDS:
-                answers = [plan_gang_on(gang, fleet) for gang in gangs(kind, 1)]
+                answers = [plan_on(gang, fleet) for gang in gangs(kind, 1)]
                 fit = sum(isinstance(answer, Placement) for answer in answers)
-                times = timed(lambda gang, fleet=fleet: plan_gang_on(gang, fleet), gangs(kind, ROUNDS))  # type: ignore[misc, arg-type]
+                times = timed(lambda gang, fleet=fleet: plan_on(gang, fleet), gangs(kind, ROUNDS))  # type: ignore[misc, arg-type]
                 first, later = times[: len(SHAPES)], times[len(SHAPES) :]
                 print(
                     f"| {count:,} | {fill} | {kind} | {max(first):.0f} | {statistics.median(later):.1f} "

@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 
-from arena_topo.model.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus import packing
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.gpus.machine import Machine
 
 SWITCH = Link(LinkClass.NVSWITCH, 6, 150.0)
@@ -18,7 +17,7 @@ PAIR, SOCKET, FAR = Link(LinkClass.PIX, 0, 12.0), Link(LinkClass.NODE, 0, 10.0),
 
 def machine_of(graph: LinkGraph) -> Machine:
     """Return a machine that has answered nothing yet."""
-    return Machine(graph, [(None, "", ())] * graph.size, "", DEFAULT_MODEL)
+    return Machine(graph, [(None, "", ())] * graph.size, "")
 
 
 def costs(v100: LinkGraph) -> Iterator[tuple[str, float]]:

@@ -14,8 +14,7 @@ import tempfile
 from itertools import combinations
 from random import Random
 
-from arena_topo.model.hardware import Link, LinkClass, LinkGraph
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
+from arena_topo.model.cluster import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.machine import Machine
 
 SIZE = 16
@@ -41,7 +40,7 @@ def irregular(seed: int) -> LinkGraph:
 
 def first_choice(seed: int) -> str:
     """Return the best eight of thirteen free GPUs, and of all, of the machine with this *seed*."""
-    machine = Machine(irregular(seed), [(None, "", ())] * SIZE, "", DEFAULT_MODEL)
+    machine = Machine(irregular(seed), [(None, "", ())] * SIZE, "")
     choices = [machine.best(free, count) for free, count in ((0xFFFF, 8), (0xB7FB, 5))]
     return "; ".join(f"{choice.mask:#06x} {choice.busbw} {choice.loss}" for choice in choices if choice)
 

@@ -1,6 +1,6 @@
 """How well sets of GPUs are chosen on a V100 box, next to the peers' rules: ``python -m benchmarks.gpus.sets [JOBS]``.
 
-Prints the states, of 769, in which a rule takes a set that is not the best, under both metrics; what JOBS (20,000)
+Prints the states, of 769, in which a rule takes a set that is not the best; what JOBS (20,000)
 jobs get that come and continue one box; and what our own answers cost.
 """
 
@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations
 
-from arena_topo.model.hardware import LinkGraph
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, positions_of
+from arena_topo.model.cluster import LinkGraph
+from arena_topo.planner.gpus.bandwidth import positions_of
 from arena_topo.planner.gpus.machine import Machine
 from arena_topo.topology.hardware import usual_hardware
 from benchmarks.gpus.costs import costs
@@ -18,8 +18,6 @@ from benchmarks.gpus.jobs import Lot, play
 from benchmarks.peers import gpu_sets as peers
 from benchmarks.peers.gpu_sets import Rule
 
-OLD_MODEL = BandwidthModel(nccl=(2, 7))
-METRICS = {"closed rings, NCCL < 2.8": OLD_MODEL, "NCCL >= 2.8": DEFAULT_MODEL}
 SWITCHED = ((0, 1), (2, 3), (4, 5), (6, 7))
 STATIC = "go-gpuallocator static"
 SEEDS = (1, 2, 3)
@@ -28,13 +26,11 @@ SEEDS = (1, 2, 3)
 def main() -> None:
     """Measure and print."""
     jobs = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    by_name = rules()
-    for metric, model in METRICS.items():
-        rates = box(model)
-        print(f"\nStates, of 769, with a set that is not the best ({metric})\n")
-        print(states_table(by_name, rates))
-        print(f"\n{jobs:,} jobs on one box, lowest and highest of seeds {SEEDS} ({metric})\n")
-        print(jobs_table(by_name, rates, jobs))
+    by_name, rates = rules(), box()
+    print("\nStates, of 769, with a set that is not the best\n")
+    print(states_table(by_name, rates))
+    print(f"\n{jobs:,} jobs on one box, lowest and highest of seeds {SEEDS}\n")
+    print(jobs_table(by_name, rates, jobs))
     print("\n| what our answers cost | ms |\n|---|---|")
     for name, seconds in costs(v100()):
         print(f"| {name} | {seconds * 1000:.3f} |")
@@ -48,9 +44,9 @@ def v100() -> LinkGraph:
     return links
 
 
-def box(model: BandwidthModel) -> Machine:
+def box() -> Machine:
     """Return a V100 box that has answered nothing yet."""
-    return Machine(v100(), [(None, "", ())] * 8, "", model)
+    return Machine(v100(), [(None, "", ())] * 8, "")
 
 
 def rules() -> Mapping[str, Rule]:
@@ -65,8 +61,7 @@ def rules() -> Mapping[str, Rule]:
         STATIC: lambda free, k: peers.static(peers.STATIC_DGX1V, free, k),
         "HAMi": lambda free, k: peers.hami(scores, free, k),
         "slowest pair (ACK)": lambda free, k: peers.min_pair(bandwidth, free, k),
-        "arena-topo for NCCL < 2.8": ours(box(OLD_MODEL)),
-        "arena-topo": ours(box(DEFAULT_MODEL)),
+        "arena-topo": ours(box()),
     }
     return {name: cached(rule) for name, rule in plain.items()}
 

@@ -12,10 +12,9 @@ from random import Random
 from benchmarks.worth.rings import Ring
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines.nodes import remove_pods
-from tests.controlplane.machines.pods import of_job
+from tests.controlplane.machines.pods import MPIJOB, of_job
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.ranks.jobs import MPIJOB
 
 SEEDS = 20
 _SPACE = "default"

@@ -5,21 +5,26 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.hardware import (
+from arena_topo.model.cluster import (
     AlignmentPolicy,
+    Fabric,
     Gpu,
+    GpuNode,
+    Holder,
     Link,
     LinkClass,
     LinkGraph,
     Nic,
     NumaZone,
     NumaZones,
+    Snapshot,
+    Taint,
 )
-from arena_topo.model.plan import Demand, Objective
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement
 from arena_topo.planner.fleet import Fleet, make_fleet
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
-from tests.planner.machines import catalog_of
+from arena_topo.planner.plan import plan
+from tests.planner.machines import MACHINES
 
 NVIDIA = "nvidia.com/gpu"
 V100_DOUBLE = ("03", "04", "12", "15", "23", "47", "56", "67")
@@ -120,7 +125,26 @@ def cluster(
 
 def fleet_of(snapshot: Snapshot) -> Fleet:
     """Return the fleet of *snapshot* with the machines that all tests share, which are costly to value again."""
-    return make_fleet(snapshot, machines=catalog_of(DEFAULT_MODEL))
+    return make_fleet(snapshot, machines=MACHINES)
+
+
+def placed(demand: Demand | GangDemand, snapshot: Snapshot) -> Placement:
+    """Return the placement of *demand* on *snapshot*, where it fits."""
+    answer = plan(demand, snapshot)
+    assert isinstance(answer, Placement)
+    return answer
+
+
+def placed_on(demand: Demand, *nodes: GpuNode) -> Placement:
+    """Return the placement of *demand* on *nodes*, where it fits."""
+    return placed(demand, cluster(nodes))
+
+
+def refused(demand: Demand | GangDemand, snapshot: Snapshot) -> Infeasible:
+    """Return why *demand* does not fit on *snapshot*."""
+    answer = plan(demand, snapshot)
+    assert isinstance(answer, Infeasible)
+    return answer
 
 
 @st.composite
@@ -175,4 +199,4 @@ def demands(draw: st.DrawFn) -> Demand:
 
 def objectives() -> st.SearchStrategy[Objective]:
     """Draw what decides between placements, the default most often."""
-    return st.sampled_from([Objective.BANDWIDTH, Objective.BANDWIDTH, Objective.PACK, Objective.BALANCED])
+    return st.sampled_from([Objective.BANDWIDTH, Objective.BANDWIDTH, Objective.PACK])

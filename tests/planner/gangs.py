@@ -6,10 +6,12 @@ from dataclasses import replace
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import Demand, Objective, Placement, Slot
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.model.plan_record import Slot
 from arena_topo.planner.fleet import Fleet
 from arena_topo.planner.offers import nic_rate
-from arena_topo.planner.plan import plan_shape
+from arena_topo.planner.plan import plan_on
 from tests.planner.fleets import NVIDIA, fleet_of, objectives, snapshots
 
 Gang = tuple[Snapshot, Demand, tuple[Slot, ...]]
@@ -52,7 +54,7 @@ def gangs(draw: st.DrawFn, most: int = 5) -> Gang:
         objective=draw(objectives()),
     )
     while demand.workers:
-        answer = plan_shape(demand, fleet_of(snapshot))
+        answer = plan_on(demand, fleet_of(snapshot))
         if isinstance(answer, Placement):
             return occupied(snapshot, demand, answer.slots), demand, answer.slots
         demand = replace(demand, workers=demand.workers - 1)
@@ -66,7 +68,7 @@ def value(
     taken: Mapping[int, int],
     freed: Mapping[int, int] | None = None,
 ) -> tuple[float, ...]:
-    """Return the merit of a gang that has the GPUs *unions* by position of the node, the lowest best.
+    """Return the score of a gang that has the GPUs *unions* by position of the node, the lowest best.
 
     *taken* are, of what is free or *freed* on these nodes, the GPUs that the choice takes.
     """
@@ -83,11 +85,9 @@ def value(
         available = state.mask | (freed or {}).get(position, 0)
         left += (available & ~taken[position]).bit_count()
         loss += machine.loss(available, taken[position])
-    gained = sum(mask.bit_count() for mask in taken.values())
     by_objective: dict[Objective, tuple[float, ...]] = {
         Objective.BANDWIDTH: (-busbw, -inside, left),
         Objective.PACK: (left, -busbw, -inside),
-        Objective.BALANCED: (-busbw / max(gained + left, 1), left, -inside),
     }
     return (*by_objective[demand.objective], round(loss, 3))
 
@@ -99,12 +99,12 @@ def mask_on(fleet: Fleet, position: int, slots: Sequence[Slot]) -> int:
     return sum(1 << place for place, gpu in enumerate(node.gpus) if gpu.index in own)
 
 
-def ways(most: Sequence[int], workers: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ways to put *workers* on nodes that take *most* each."""
+def ways(most: Sequence[int], workers: int, least: int = 0) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to put *workers* on nodes that take *most* each, at *least* so many on every node."""
     if not most:
         if workers == 0:
             yield ()
         return
-    for taken in range(min(most[0], workers) + 1):
-        for rest in ways(most[1:], workers - taken):
+    for taken in range(least, min(most[0], workers) + 1):
+        for rest in ways(most[1:], workers - taken, least):
             yield (taken, *rest)

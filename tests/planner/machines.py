@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+from itertools import combinations
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import LinkGraph
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from hypothesis import strategies as st
+
+from arena_topo.model.cluster import GpuNode, LinkGraph
 from arena_topo.planner.gpus.machine import Machine, MachineCatalog
 from arena_topo.topology.hardware import usual_hardware
 
@@ -15,15 +15,13 @@ V100 = "Tesla-V100-SXM2-16GB"
 Counts = tuple[tuple[int, ...], ...]
 
 
-@cache
-def catalog_of(model: BandwidthModel) -> MachineCatalog:
-    """Return the machines of all tests for *model*: what is kept between questions changes no answer."""
-    return MachineCatalog(model)
+MACHINES = MachineCatalog()
+"""The machines of all tests: what is kept between questions changes no answer."""
 
 
-def machine_of(node: GpuNode, model: BandwidthModel = DEFAULT_MODEL) -> Machine | None:
+def machine_of(node: GpuNode) -> Machine | None:
     """Return the machine that *node* is, None where its links are not known."""
-    return catalog_of(model).machine_of(node)
+    return MACHINES.machine_of(node)
 
 
 def node_of(product: str, count: int, used: frozenset[int] | None = frozenset()) -> GpuNode:
@@ -39,9 +37,9 @@ def node_of(product: str, count: int, used: frozenset[int] | None = frozenset())
     )
 
 
-def machine(product: str, count: int, model: BandwidthModel = DEFAULT_MODEL) -> Machine:
+def machine(product: str, count: int) -> Machine:
     """Return the machine of *count* GPUs called *product*."""
-    known_machine = machine_of(node_of(product, count), model)
+    known_machine = machine_of(node_of(product, count))
     assert known_machine is not None
     return known_machine
 
@@ -72,3 +70,15 @@ def other_numbering() -> GpuNode:
     graph = v100_graph()
     moved = LinkGraph(tuple(tuple(graph.links[a][b] for b in order) for a in order))
     return replace(node, links=moved)
+
+
+@st.composite
+def link_counts(
+    draw: st.DrawFn, fewest: int, most: int, kinds: Sequence[int] = (0, 0, 1, 2)
+) -> list[list[int]]:
+    """Draw the links between *fewest* to *most* GPUs, each pair with a number of *kinds*."""
+    size = draw(st.integers(fewest, most))
+    counts = [[0] * size for _ in range(size)]
+    for a, b in combinations(range(size), 2):
+        counts[a][b] = counts[b][a] = draw(st.sampled_from(kinds))
+    return counts

@@ -4,8 +4,7 @@ from itertools import combinations
 
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Gpu, GpuNode, Link, LinkClass, LinkGraph
 
 SELF = Link(LinkClass.SELF)
 HOPS = (

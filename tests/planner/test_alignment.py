@@ -8,13 +8,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, Gpu, NumaZone, NumaZones
+from arena_topo.model.cluster import AlignmentPolicy, AlignmentScope, Gpu, GpuNode, NumaZone, NumaZones
 from arena_topo.model.plan import Demand, Infeasible, Placement, Verdict
 from arena_topo.planner.offers import Alignment, Amounts, alignment_of
 from arena_topo.planner.plan import plan
 from tests.examples import examples
-from tests.planner.fleets import NVIDIA, PCIE, cluster, node, numa_node
+from tests.planner.fleets import NVIDIA, PCIE, cluster, node, numa_node, placed_on
 
 SINGLE, RESTRICTED = AlignmentPolicy.SINGLE_NUMA_NODE, AlignmentPolicy.RESTRICTED
 NIC = "rdma/hca"
@@ -189,7 +188,7 @@ def asking(workers: int, gpus: int, cpus: int = 0) -> Demand:
     return Demand(workers, gpus, requests=cores, containers=({NVIDIA: gpus, **cores},))
 
 
-def planned(demand: Demand, *nodes: GpuNode) -> Verdict:
+def verdict_on(demand: Demand, *nodes: GpuNode) -> Verdict:
     """Return the plan of *demand* on *nodes*."""
     return plan(demand, cluster(nodes))
 
@@ -197,7 +196,7 @@ def planned(demand: Demand, *nodes: GpuNode) -> Verdict:
 def test_nodes_that_would_refuse_a_worker_are_left_out_and_counted() -> None:
     """Each with the reason that its kubelet has."""
     full = [numa_node(f"n{i}", (0, 7)) for i in range(3)]
-    answer = planned(asking(1, 4), *full, numa_node("m", range(5)))
+    answer = verdict_on(asking(1, 4), *full, numa_node("m", range(5)))
 
     assert isinstance(answer, Infeasible)
     assert [
@@ -211,9 +210,8 @@ def test_nodes_that_would_refuse_a_worker_are_left_out_and_counted() -> None:
 
 def test_the_node_that_admits_a_worker_gets_it() -> None:
     """Though another one, by free GPUs alone, would leave fewer over."""
-    answer = planned(asking(1, 4), numa_node("a", (0, 4, 5)), numa_node("b"))
+    answer = placed_on(asking(1, 4), numa_node("a", (0, 4, 5)), numa_node("b"))
 
-    assert isinstance(answer, Placement)
     assert ["b"] == [slot.node for slot in answer.slots]
 
 
@@ -221,9 +219,9 @@ def test_cores_count_beside_gpus() -> None:
     """GPUs are free on one side, cores on the other; a worker that shares the node's cores still fits."""
     one_sided = numa_node("n", (4, 5, 6, 7), cpus=(8, 48))
 
-    assert isinstance(planned(asking(1, 4, 16), one_sided), Infeasible)
-    assert isinstance(planned(asking(1, 4, 8), one_sided), Placement)
-    assert isinstance(planned(asking(1, 4), one_sided), Placement)
+    assert isinstance(verdict_on(asking(1, 4, 16), one_sided), Infeasible)
+    assert isinstance(verdict_on(asking(1, 4, 8), one_sided), Placement)
+    assert isinstance(verdict_on(asking(1, 4), one_sided), Placement)
 
 
 def test_reports_that_are_older_than_a_plan_do_not_count_its_gpus_as_free() -> None:
@@ -231,18 +229,16 @@ def test_reports_that_are_older_than_a_plan_do_not_count_its_gpus_as_free() -> N
     known = numa_node("n", (0, 1), published=(4, 4))
     unknown = numa_node("n", (0,), published=(4, 4), lists_used=False)
 
-    assert isinstance(planned(asking(2, 4), known), Infeasible)
-    assert isinstance(planned(asking(1, 4), known), Placement)
-    assert isinstance(planned(asking(1, 4), unknown), Infeasible)
-    assert isinstance(planned(asking(2, 3), unknown), Placement)
+    assert isinstance(verdict_on(asking(2, 4), known), Infeasible)
+    assert isinstance(verdict_on(asking(1, 4), known), Placement)
+    assert isinstance(verdict_on(asking(1, 4), unknown), Infeasible)
+    assert isinstance(verdict_on(asking(2, 3), unknown), Placement)
 
 
 def test_the_kubelets_count_is_right_where_the_numbering_was_assumed() -> None:
     """As many GPUs are free by both, on other NUMA nodes: which GPUs a worker gets is then not told by NUMA node."""
-    answer = planned(asking(1, 4), numa_node("n", (0, 1, 4, 5), published=(4, 0)))
-
-    assert isinstance(answer, Placement)
-    assert isinstance(planned(asking(1, 4), numa_node("n", (0, 1, 2, 3), published=(2, 2))), Infeasible)
+    assert isinstance(verdict_on(asking(1, 4), numa_node("n", (0, 1, 4, 5), published=(4, 0))), Placement)
+    assert isinstance(verdict_on(asking(1, 4), numa_node("n", (0, 1, 2, 3), published=(2, 2))), Infeasible)
 
 
 def splits(answer: Placement) -> list[list[int]]:
@@ -262,7 +258,7 @@ def test_each_worker_gets_gpus_that_its_kubelet_can_give_it(
     workers: int, gpus: int, used: tuple[int, ...]
 ) -> None:
     """All on one NUMA node; no place only where no choice of sides has enough."""
-    answer = planned(asking(workers, gpus), numa_node("n", used))
+    answer = verdict_on(asking(workers, gpus), numa_node("n", used))
     free = [sum(gpu // 4 == side and gpu not in used for gpu in range(8)) for side in (0, 1)]
     fits = sum(count // gpus for count in free) >= workers
 
@@ -274,30 +270,28 @@ def test_each_worker_gets_gpus_that_its_kubelet_can_give_it(
 
 def test_a_worker_of_both_sides_is_admitted_where_that_is_the_least() -> None:
     """``restricted`` takes what no NUMA node could ever hold; ``single-numa-node`` refuses it."""
-    assert isinstance(planned(asking(1, 6), numa_node("n")), Infeasible)
+    assert isinstance(verdict_on(asking(1, 6), numa_node("n")), Infeasible)
 
-    answer = planned(asking(1, 6), numa_node("n", (0,), policy=RESTRICTED))
-    assert isinstance(answer, Placement)
+    answer = placed_on(asking(1, 6), numa_node("n", (0,), policy=RESTRICTED))
     assert [[3, 3]] == splits(answer)
 
 
 def test_gangs_on_several_nodes_are_aligned_on_each() -> None:
     """Whichever nodes tell: those without zones take any set."""
     nodes = [numa_node("a", (0, 4)), numa_node("b", (0, 4)), node("c", (0, 4))]
-    answer = planned(asking(6, 3), *nodes)
+    answer = placed_on(asking(6, 3), *nodes)
 
-    assert isinstance(answer, Placement)
     assert all(
         sorted(split) == [0, 3]
         for slot, split in zip(answer.slots, splits(answer), strict=True)
         if slot.node != "c"
     )
-    assert isinstance(planned(asking(5, 3), *nodes[:2]), Infeasible)
+    assert isinstance(verdict_on(asking(5, 3), *nodes[:2]), Infeasible)
 
 
 def test_advice_does_not_forget_the_kubelet() -> None:
     """The end of other jobs makes no worker fit that no NUMA node can hold; smaller workers do."""
-    answer = planned(asking(1, 8), numa_node("a"))
+    answer = verdict_on(asking(1, 8), numa_node("a"))
 
     assert isinstance(answer, Infeasible)
     assert ("--workers=2 --gpus=4 fits: as many GPUs, in smaller workers",) == answer.remedies
@@ -310,7 +304,6 @@ def test_unknown_links_do_not_matter() -> None:
     cards = replace(
         plain, links=None, gpus=tuple(Gpu(index, numa=index // 2) for index in range(4)), zones=sides
     )
-    answer = planned(asking(1, 2), cards)
+    answer = placed_on(asking(1, 2), cards)
 
-    assert isinstance(answer, Placement)
     assert (2, 3) == answer.slots[0].gpus

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import assume, given, settings
 
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.plan import Demand, Objective, Placement
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.planner.answer import OTHER, alternative
 from arena_topo.planner.choice import Problem, choose_domain
-from arena_topo.planner.explain import alternatives
 from arena_topo.planner.fleet import capacity_for, closest_level, level_limits
-from arena_topo.planner.plan import plan
 from tests.examples import examples
-from tests.planner.fleets import PCIE, V100, cluster, demands, fleet_of, node, snapshots
+from tests.planner.fleets import PCIE, V100, cluster, demands, fleet_of, node, placed, snapshots
 
 
 def half_used() -> list[GpuNode]:
@@ -22,9 +22,7 @@ def half_used() -> list[GpuNode]:
 
 def asked(objective: Objective) -> Placement:
     """Return the plan of one worker of four GPUs."""
-    answer = plan(Demand(1, 4, objective=objective), cluster(half_used()))
-    assert isinstance(answer, Placement)
-    return answer
+    return placed(Demand(1, 4, objective=objective), cluster(half_used()))
 
 
 @pytest.mark.parametrize(
@@ -42,12 +40,6 @@ def asked(objective: Objective) -> Placement:
             "on empty, 4 GPUs left over, with --objective=bandwidth",
             ["left over", "busbw"],
         ),
-        (
-            Objective.BALANCED,
-            "empty",
-            "on half, 0 GPUs left over, with --objective=pack",
-            ["busbw", "left over"],
-        ),
     ],
 )
 def test_the_other_order_is_told_with_its_figures(
@@ -63,21 +55,13 @@ def test_the_other_order_is_told_with_its_figures(
     assert criteria == [name for name in steps if name in criteria]
 
 
-def test_balanced_states_its_exchange_rate() -> None:
-    """In words that a user can check."""
-    step = next(step for step in asked(Objective.BALANCED).why if step.criterion == "objective")
-
-    assert "twice the busbw is worth twice the GPUs" in step.chosen
-
-
 def test_a_faster_gang_on_one_more_node_is_told() -> None:
     """The number of nodes goes before bandwidth: the price of that is named."""
     nodes = [
         node("pcie", links=PCIE),
         *(node(f"v{i}", (0, 1, 2, 4, 5, 6), links=V100, nic=25.0) for i in range(2)),
     ]
-    answer = plan(Demand(2, 2), cluster(nodes))
-    assert isinstance(answer, Placement)
+    answer = placed(Demand(2, 2), cluster(nodes))
     step = next(step for step in answer.why if step.criterion == "nodes")
 
     assert "pcie" == answer.domain
@@ -94,10 +78,9 @@ def test_an_alternative_has_what_the_choice_gave_up(snapshot: Snapshot, demand: 
     assume(level is not None and demand.gpus > 0)
     problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
     chosen = choose_domain(problem, level or 0)
-    for other in alternatives(problem, chosen):
-        assert not isinf(other.pick.busbw)
-        gains_busbw = other.pick.busbw > chosen.pick.busbw
-        gains_gpus = other.pick.stranded < chosen.pick.stranded
-        assert gains_busbw != gains_gpus
-        if demand.objective is not Objective.BALANCED:
-            assert gains_gpus == (demand.objective is Objective.BANDWIDTH)
+    other = alternative(problem, chosen)
+    if other:
+        assert not isinf(other.busbw)
+        gains_gpus = other.stranded < chosen.pick.stranded
+        assert gains_gpus != (other.busbw > chosen.pick.busbw)
+        assert gains_gpus == (OTHER[demand.objective] is Objective.PACK)

@@ -4,12 +4,11 @@ from collections.abc import Mapping
 
 from arena_topo.model.cluster import Holder, Snapshot
 from arena_topo.model.keys import CLIQUE
-from arena_topo.model.parallelism import Parallelism
-from arena_topo.model.plan import Demand, Placement
+from arena_topo.model.placement_options import Parallelism
+from arena_topo.model.plan import Demand
 from arena_topo.planner.groups import shared_clique_notes
-from arena_topo.planner.plan import plan
 from arena_topo.topology.fabric import read_fabric
-from tests.planner.fleets import cluster, graph, node
+from tests.planner.fleets import cluster, graph, node, placed
 
 TRAY = graph(4, {})
 """Four GPUs, as a compute tray of an NVL72 rack has."""
@@ -30,13 +29,6 @@ def racks(free: Mapping[str, int], holders: Mapping[str, str] | None = None) -> 
     ]
     fabric = read_fabric(nodes, [], (), [])
     return cluster(nodes, fabric.paths, *fabric.tiers)
-
-
-def placed(demand: Demand, snapshot: Snapshot) -> Placement:
-    """Return the placement of *demand*, which fits."""
-    answer = plan(demand, snapshot)
-    assert isinstance(answer, Placement)
-    return answer
 
 
 def test_a_gang_of_72_gpus_is_in_one_clique() -> None:

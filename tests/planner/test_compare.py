@@ -1,6 +1,7 @@
 """Ways of asking for a gang side by side, and what a scheduler without topology would do."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -78,6 +79,17 @@ def test_a_gang_without_gpus_is_not_coalesced() -> None:
 
     assert {False} == {each.coalesce for each in found.ways}
     assert way(found).inside is None
+
+
+def test_a_gang_without_gpus_may_have_nodes_without_gpus() -> None:
+    """Their NICs are known, and no GPU has a share of them."""
+    none = replace(
+        node("c0", nic=12.5), allocatable={"cpu": 64_000, "pods": 110}, gpus=(), links=None, used=None
+    )
+    found = compare(Demand(1, 0), cluster([none]))
+
+    assert way(found).fits
+    assert way(found).across is None
 
 
 def test_the_nics_bound_a_gang_of_several_nodes() -> None:

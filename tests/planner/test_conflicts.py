@@ -1,26 +1,20 @@
 """What is reserved is taken off a snapshot once, and a plan stands only next to what is left."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlannedRole, PlanRecord, Stage
+from arena_topo.model.plan_record import PlannedRole, Stage
 from arena_topo.planner.reservations import Decision, OtherPlan, decide, stands, without_reserved
+from tests.objects import plan_record
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
 CLUSTER = cluster([node("a", links=PAIRS), node("b", links=PAIRS)])
 OLDER, ME, YOUNGER = ("1", "x"), ("2", "x"), ("3", "x")
 
 
-def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPOSED) -> PlanRecord:
-    """Return a plan of workers with one GPU, or as many as are named."""
-    slots = tuple(Slot(i, name, gpus) for i, (name, gpus) in enumerate(places))
-    return PlanRecord(
-        stage=stage,
-        slots=slots,
-        worker_requests={NVIDIA: max((len(s.gpus or (0,)) for s in slots), default=1)},
-    )
+plan = partial(plan_record, stage=Stage.PROPOSED)
 
 
 def test_each_role_takes_what_its_own_pods_request() -> None:

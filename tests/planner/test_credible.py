@@ -1,14 +1,16 @@
 """A reservation counts up to what its job asks for, where that could run, within the quotas of its namespace."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from arena_topo.model.cluster import GpuNode, Taint
-from arena_topo.model.plan import Demand, Slot
-from arena_topo.model.plan_record import PlannedRole, PlanRecord, Stage
-from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.model.plan import Demand
+from arena_topo.model.plan_record import PlannedRole, PlanRecord
+from arena_topo.model.pods import Requirement, SelectorTerm, Toleration
 from arena_topo.planner.reservations import credible
+from tests.objects import plan_record
 from tests.planner.fleets import NVIDIA, PAIRS, node
 
 DEMAND = Demand(workers=2, gpus=2, gpu_resource=NVIDIA, requests={"cpu": 1000}, node_selector={"pool": "a"})
@@ -23,12 +25,7 @@ def pool_node(name: str, **changes: object) -> GpuNode:
 NODES = {each.name: each for each in (pool_node("a1"), pool_node("a2"), replace(pool_node("b1"), labels={}))}
 
 
-def plan(*places: tuple[str, tuple[int, ...] | None], **requests: int) -> PlanRecord:
-    """Return a confirmed plan of workers at *places*."""
-    slots = tuple(Slot(worker, name, gpus) for worker, (name, gpus) in enumerate(places))
-    return PlanRecord(
-        stage=Stage.CONFIRMED, slots=slots, worker_requests={NVIDIA: 2, "cpu": 1000, **requests}
-    )
+plan = partial(plan_record, gpus=2, requests={"cpu": 1000})
 
 
 def counted(record: PlanRecord, demand: Demand = DEMAND) -> list[tuple[int, str]]:
@@ -90,7 +87,8 @@ def test_a_plan_of_a_program_without_roles_counts_by_those_of_the_job() -> None:
 
 def test_amounts_below_nothing_free_nothing() -> None:
     """A false plan must not give away what others hold."""
-    assert 0 == credible(plan(("a1", (0, 1)), cpu=-4000), [("", DEMAND)], NODES).worker_requests["cpu"]
+    left = credible(plan(("a1", (0, 1)), requests={"cpu": -4000}), [("", DEMAND)], NODES)
+    assert 0 == left.worker_requests["cpu"]
 
 
 def test_a_job_of_more_pods_than_any_plan_costs_no_more() -> None:
@@ -116,7 +114,7 @@ def test_a_job_without_gpus_reserves_none() -> None:
 
 def test_requests_count_up_to_those_of_the_job() -> None:
     """A plan may name others, and larger ones."""
-    left = credible(plan(("a1", (0, 1)), cpu=96_000, memory=2**40), [("", DEMAND)], NODES)
+    left = credible(plan(("a1", (0, 1)), requests={"cpu": 96_000, "memory": 2**40}), [("", DEMAND)], NODES)
     assert {NVIDIA: 2, "cpu": 1000} == left.worker_requests
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.plan import Demand, Infeasible, Placement
 from arena_topo.planner.change import plan_elastic, plan_elastic_on
-from arena_topo.planner.plan import plan_shape
+from arena_topo.planner.plan import plan_on
 from tests.examples import examples
 from tests.planner.fleets import cluster, demands, fleet_of, node, snapshots
 
@@ -23,7 +23,7 @@ def test_the_largest_gang_that_fits_is_placed(
     asked = replace(demand, launcher={"cpu": 2000} if launcher else None)
     least, fleet = min(least, asked.workers), fleet_of(snapshot)
     sizes = range(asked.workers, least - 1, -1)
-    answers = (plan_shape(replace(asked, workers=size), fleet) for size in sizes)
+    answers = (plan_on(replace(asked, workers=size), fleet) for size in sizes)
     best = next((answer for answer in answers if isinstance(answer, Placement)), None)
     answer = plan_elastic_on(asked, least, fleet)
     event("infeasible" if best is None else "all" if best.workers == asked.workers else "fewer")

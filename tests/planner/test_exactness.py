@@ -8,40 +8,31 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import Demand, Infeasible, Objective, Placement
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand, Infeasible, Placement
 from arena_topo.planner.fleet import Capacity, Domain, Fleet, capacity_for, domains_at, level_names
 from arena_topo.planner.offers import Offer, Use
-from arena_topo.planner.plan import plan_shape
+from arena_topo.planner.plan import plan_on
 from tests.examples import examples
 from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide
+from tests.planner.gangs import ways
 
-Merit = tuple[float | tuple[float, ...], ...]
-
-
-def splits(most: Sequence[int], workers: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ways to put *workers* on nodes that take *most* each, at least one on every node."""
-    if not most:
-        if workers == 0:
-            yield ()
-        return
-    for taken in range(1, min(most[0], workers) + 1):
-        for rest in splits(most[1:], workers - taken):
-            yield (taken, *rest)
+Score = tuple[float | tuple[float, ...], ...]
 
 
-def every_merit(demand: Demand, fleet: Fleet) -> Iterator[Merit]:
-    """Yield the merit of every placement of *demand*."""
+def every_score(demand: Demand, fleet: Fleet) -> Iterator[Score]:
+    """Yield the score of every placement of *demand*."""
     capacity = capacity_for(demand, fleet)
     places = capacity.places
     able = [position for position, count in enumerate(places) if count]
     for size in range(1, len(able) + 1):
         for chosen in combinations(able, size):
-            for split in splits([places[position] for position in chosen], demand.workers):
-                yield from merits(demand, fleet, capacity, dict(zip(chosen, split, strict=True)))
+            for split in ways([places[position] for position in chosen], demand.workers, least=1):
+                yield from scores(demand, fleet, capacity, dict(zip(chosen, split, strict=True)))
 
 
-def merits(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, int]) -> Iterator[Merit]:
-    """Yield the merits of a placement, the *workers* by position of the node, in each domain that holds it."""
+def scores(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, int]) -> Iterator[Score]:
+    """Yield the scores of a placement, the *workers* by position of the node, in each domain that holds it."""
     offers = [
         fleet.tables.offer(
             demand.gpus,
@@ -55,11 +46,11 @@ def merits(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, 
     for level in range(len(level_names(fleet))):
         for domain in domains_at(fleet, level):
             if domain.start <= min(workers) and max(workers) < domain.end:
-                yield merit(demand, level, offers, room_around(fleet, capacity, level, domain))
+                yield score(demand, level, offers, room_around(fleet, capacity, level, domain))
 
 
 def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) -> tuple[int, ...]:
-    """Return the places in *domain* and in each coarser domain around it; many where there is none around it."""
+    """Return the places in *domain* and in each coarser domain around it; many if there is none around it."""
     coarser = [domains_at(fleet, other) for other in range(level + 1, len(fleet.tiers) + 1)]
     around = [
         next((outer for outer in domains if outer.path == domain.path[: len(outer.path)]), None)
@@ -71,7 +62,7 @@ def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) ->
     )
 
 
-def merit(demand: Demand, level: int, offers: Sequence[Offer], room: tuple[int, ...]) -> Merit:
+def score(demand: Demand, level: int, offers: Sequence[Offer], room: tuple[int, ...]) -> Score:
     """Return what docs/explanation/planner.md compares placements by, the lowest best."""
     busbw = min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers)
     inside = min(offer.inside for offer in offers)
@@ -79,30 +70,29 @@ def merit(demand: Demand, level: int, offers: Sequence[Offer], room: tuple[int, 
     by_objective: dict[Objective, tuple[float, ...]] = {
         Objective.BANDWIDTH: (-busbw, -inside, left),
         Objective.PACK: (left, -busbw, -inside),
-        Objective.BALANCED: (-busbw / max(demand.workers * demand.gpus + left, 1), left, -inside),
     }
     loss = round(sum(offer.loss for offer in offers), 6)
     return (level, len(offers), *by_objective[demand.objective], loss, room)
 
 
-def merit_of(answer: Placement, demand: Demand, fleet: Fleet) -> Merit:
-    """Return the merit of *answer*: it names the closest level that holds it."""
+def score_of(answer: Placement, demand: Demand, fleet: Fleet) -> Score:
+    """Return the score of *answer*: it names the closest level that holds it."""
     position_of = {node.name: position for position, node in enumerate(fleet.nodes)}
     workers = {position_of[share.node]: len(share.workers) for share in answer.shares}
-    best = min(merits(demand, fleet, capacity_for(demand, fleet), workers))
+    best = min(scores(demand, fleet, capacity_for(demand, fleet), workers))
     assert level_names(fleet).index(answer.level) == best[0]
     return best
 
 
 def assert_is_best(demand: Demand, fleet: Fleet) -> None:
     """Compare the planned placement with every one that there is."""
-    best = min(every_merit(demand, fleet), default=None)
-    answer = plan_shape(demand, fleet)
+    best = min(every_score(demand, fleet), default=None)
+    answer = plan_on(demand, fleet)
     event(answer.level if isinstance(answer, Placement) else "infeasible")
     if isinstance(answer, Infeasible):
         assert best is None
     else:
-        assert best == merit_of(answer, demand, fleet)
+        assert best == score_of(answer, demand, fleet)
         assert all(step.proven for step in answer.why)
 
 
@@ -127,14 +117,14 @@ def test_the_order_of_the_nodes_does_not_matter(snapshot: Snapshot, demand: Dema
     shuffled = list(snapshot.nodes)
     chance.shuffle(shuffled)
     other = Snapshot(nodes=tuple(shuffled), fabric=snapshot.fabric)
-    assert plan_shape(demand, fleet_of(snapshot)) == plan_shape(demand, fleet_of(other))
+    assert plan_on(demand, fleet_of(snapshot)) == plan_on(demand, fleet_of(other))
 
 
 @settings(max_examples=examples(500))
 @given(snapshots(), demands())
 def test_every_worker_has_a_place_of_its_own(snapshot: Snapshot, demand: Demand) -> None:
     """All workers are placed, on GPUs that are free, and no GPU is given twice."""
-    answer = plan_shape(demand, fleet_of(snapshot))
+    answer = plan_on(demand, fleet_of(snapshot))
     if isinstance(answer, Infeasible):
         return
     nodes = {node.name: node for node in snapshot.nodes}

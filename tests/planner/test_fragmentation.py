@@ -6,8 +6,7 @@ from dataclasses import replace
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.hardware import LinkGraph
+from arena_topo.model.cluster import GpuNode, Holder, LinkGraph, Snapshot, Taint
 from arena_topo.model.reports import Fragmentation, JobShare, Move
 from arena_topo.planner.advise import fragmentation
 from tests.examples import examples

@@ -7,17 +7,18 @@ from itertools import combinations, product
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.plan import Demand, Growth, Infeasible, Placement, Slot
+from arena_topo.model.plan import Demand, Growth, Infeasible, Placement
+from arena_topo.model.plan_record import Slot
 from arena_topo.planner.change import grow, replaced
 from arena_topo.planner.fleet import Fleet, capacity_for, spanned
 from arena_topo.planner.gpus.bandwidth import positions_of
-from arena_topo.planner.plan import plan_shape
+from arena_topo.planner.plan import plan_on
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, PAIRS, PCIE, SWITCHED, V100, cluster, fleet_of, node, numa_node
 from tests.planner.gangs import Gang, gangs, mask_on, occupied, released, value, ways
 from tests.planner.roles.oracle import without_gpus
 
-Merit = tuple[float, ...]
+Score = tuple[float, ...]
 
 # Two workers on a V100 machine, and two on one with PCIe alone, which the whole gang is as slow as. With the first one lost, GPU
 # 3 costs those that stay free the least, and GPU 5 has two links to the member's GPU 6.
@@ -26,7 +27,7 @@ FOUR = Demand(4, 1, {"cpu": 1000})
 ON_MIXED = (Slot(0, "n0", (5,)), Slot(1, "n0", (6,)), Slot(2, "n1", (2,)), Slot(3, "n1", (3,)))
 
 
-def merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, int]) -> Merit:
+def score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, int]) -> Score:
     """Return level, nodes and value of the gang *placed* with the *new* GPUs by position of the node."""
     held = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, placed))}
     unions = {i: held.get(i, 0) | new.get(i, 0) for i in {*held, *new}}
@@ -35,8 +36,8 @@ def merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, i
     return (level, len(unions), *value(demand, fleet, unions, {i: new.get(i, 0) for i in unions}))
 
 
-def every_merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int) -> Iterator[Merit]:
-    """Yield the merit of every way to add *more* workers: the fastest sets of GPUs next to members, the best set elsewhere.
+def every_score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int) -> Iterator[Score]:
+    """Yield the score of every way to add *more* workers: the fastest sets of GPUs next to members, the best set elsewhere.
 
     The GPUs of a node are chosen by that node alone (docs/explanation/gpu-sets.md), for a new gang as for one that grows: of
     its sets the fastest, however slow the gang is on another node. Only which node takes how many is the whole gang's choice.
@@ -59,12 +60,12 @@ def every_merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int)
                 chosen = [best.mask] if best else []
             sets.append([(position, mask) for mask in chosen])
         for entries in product(*sets):
-            yield merit(demand, fleet, placed, dict(entries))
+            yield score(demand, fleet, placed, dict(entries))
 
 
 def assert_is_best(demand: Demand, fleet: Fleet, placed: Sequence[Slot], answer: object, more: int) -> None:
     """Compare the places that were found with all that there are."""
-    best = min(every_merit(demand, fleet, placed, more), default=None)
+    best = min(every_score(demand, fleet, placed, more), default=None)
     event("infeasible" if best is None else f"level {best[0]}")
     if isinstance(answer, Infeasible):
         assert best is None
@@ -73,7 +74,7 @@ def assert_is_best(demand: Demand, fleet: Fleet, placed: Sequence[Slot], answer:
     assert best is not None
     new = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, answer.slots))}
     assert sum(mask.bit_count() for mask in new.values()) == more * demand.gpus
-    assert best == merit(demand, fleet, placed, new)
+    assert best == score(demand, fleet, placed, new)
     assert all(step.proven for step in answer.why)
     assert (answer.after.nodes, answer.before.nodes) == (best[1], len({slot.node for slot in placed}))
 
@@ -119,7 +120,7 @@ def test_new_workers_get_gpus_that_are_linked_to_those_of_the_members() -> None:
 
 def test_a_slower_node_elsewhere_costs_the_lost_no_links() -> None:
     """A new gang gets GPU 5, and anyone who loses it gets it back: the GPUs of a node are chosen by that node alone."""
-    new = plan_shape(FOUR, fleet_of(MIXED))
+    new = plan_on(FOUR, fleet_of(MIXED))
     lost = released(occupied(MIXED, FOUR, ON_MIXED), FOUR, ON_MIXED[:1])
     answer = replaced(FOUR, ON_MIXED, {0}, lost)
 
@@ -129,7 +130,7 @@ def test_a_slower_node_elsewhere_costs_the_lost_no_links() -> None:
 
 
 def test_a_gang_that_grows_over_all_racks_spans_the_whole_cluster() -> None:
-    """It is said as a plan says it, not as the level that has no name."""
+    """In the words of a plan, not as the level that has no name."""
     racks = cluster([node("a", range(8)), node("b")], {"a": ("r0",), "b": ("r1",)}, "rack")
     answer = grow(Demand(1, 8), [Slot(0, "a", tuple(range(8)))], 1, racks)
 

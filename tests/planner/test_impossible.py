@@ -7,8 +7,7 @@ from hypothesis import given
 
 from arena_topo.model.cluster import GpuNode, Snapshot, Taint
 from arena_topo.model.plan import Demand, Placement
-from arena_topo.planner.plan import plan
-from arena_topo.planner.roles.answer import never_fits
+from arena_topo.planner.plan import never_fits, plan
 from tests.planner.fleets import cluster, demands, node, snapshots
 
 FULL = range(8)
@@ -43,7 +42,7 @@ def test_a_gang_that_fits_once_nodes_are_free_has_to_wait(nodes: list[GpuNode]) 
     ],
 )
 def test_a_gang_that_is_too_large_never_fits(demand: Demand, why: str) -> None:
-    """It is said how large the cluster is, and what would fit."""
+    """The answer says how large the cluster is, and what would fit."""
     never = never_fits(demand, cluster([node("a", FULL), node("b")]))
     assert never
     assert never.summary.startswith(why)

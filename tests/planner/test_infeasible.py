@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.model.cluster import Holder, Snapshot, Taint
-from arena_topo.model.plan import Demand, Infeasible, Placement, TopologyPolicy
-from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.model.placement_options import TopologyPolicy
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.model.pods import Requirement, SelectorTerm, Toleration
 from arena_topo.planner.plan import plan
-from tests.planner.fleets import PCIE, V100, cluster, node
+from tests.planner.fleets import PCIE, V100, cluster, node, placed, refused
 
 ODD = cluster(
     [
@@ -24,20 +25,6 @@ ODD = cluster(
 """A machine half in use, a full one, and three that take no pods."""
 
 
-def refused(demand: Demand, snapshot: Snapshot = ODD) -> Infeasible:
-    """Return the refusal of *demand*."""
-    answer = plan(demand, snapshot)
-    assert isinstance(answer, Infeasible)
-    return answer
-
-
-def placed(demand: Demand, snapshot: Snapshot = ODD) -> Placement:
-    """Return the placement of *demand*."""
-    answer = plan(demand, snapshot)
-    assert isinstance(answer, Placement)
-    return answer
-
-
 def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
     """And those that take some are told last."""
     assert (
@@ -46,7 +33,7 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
         ("1 node is cordoned", 1),
         ("1 node is not ready", 1),
         ("1 node takes 4 of 6 workers together", 1),
-    ) == tuple(sorted((entry.text, entry.nodes) for entry in refused(Demand(6, 1)).reasons))
+    ) == tuple(sorted((entry.text, entry.nodes) for entry in refused(Demand(6, 1), ODD).reasons))
 
 
 @pytest.mark.parametrize(
@@ -73,15 +60,15 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
 )
 def test_the_reason_names_what_is_missing(demand: Demand, reason: str) -> None:
     """In the unit that users write."""
-    assert reason in [entry.text for entry in refused(demand).reasons]
+    assert reason in [entry.text for entry in refused(demand, ODD).reasons]
 
 
 def test_taints_and_cordons_are_tolerated_like_kube_scheduler_does() -> None:
     """Each node opens to the pods that tolerate it."""
     tolerant = Demand(24, 1, tolerations=(Toleration(operator="Exists"),))
 
-    assert {"a0", "b0", "b1"} == {share.node for share in placed(replace(tolerant, workers=20)).shares}
-    assert "1 node is not ready" in [entry.text for entry in refused(tolerant).reasons]
+    assert {"a0", "b0", "b1"} == {share.node for share in placed(replace(tolerant, workers=20), ODD).shares}
+    assert "1 node is not ready" in [entry.text for entry in refused(tolerant, ODD).reasons]
 
 
 def test_the_levels_tell_how_far_the_best_domain_gets() -> None:
@@ -89,20 +76,20 @@ def test_the_levels_tell_how_far_the_best_domain_gets() -> None:
     assert (
         "the best node fits 4 of 6 workers (a0)",
         "the best rack fits 4 of 6 workers (a)",
-    ) == refused(Demand(6, 1)).levels
-    assert () == refused(Demand(1, 1, node_selector={"x": "y"})).levels
+    ) == refused(Demand(6, 1), ODD).levels
+    assert () == refused(Demand(1, 1, node_selector={"x": "y"}), ODD).levels
 
 
 def test_the_smallest_job_whose_end_helps_is_named_first() -> None:
     """With the others that would do alone."""
     assert ("--workers=4 fits", "it fits when job t/bert ends (or job t/gpt)") == refused(
-        Demand(6, 1)
+        Demand(6, 1), ODD
     ).remedies
 
 
 def test_jobs_that_must_end_together_are_named_together() -> None:
     """Where no single one is enough."""
-    assert "it fits when job t/gpt, job t/bert end" in refused(Demand(16, 1)).remedies
+    assert "it fits when job t/gpt, job t/bert end" in refused(Demand(16, 1), ODD).remedies
 
 
 def test_a_wider_level_is_offered_where_one_was_required() -> None:
@@ -122,8 +109,8 @@ def test_a_smaller_shape_with_as_many_gpus_is_offered() -> None:
 
 def test_the_offered_number_of_workers_fits() -> None:
     """The refusal's first advice, followed."""
-    assert "--workers=4 fits" in refused(Demand(6, 1)).remedies
-    assert 4 == len(placed(Demand(4, 1)).slots)
+    assert "--workers=4 fits" in refused(Demand(6, 1), ODD).remedies
+    assert 4 == len(placed(Demand(4, 1), ODD).slots)
 
 
 def test_a_restricted_gang_waits_for_the_level_of_the_empty_cluster() -> None:
@@ -137,7 +124,7 @@ def test_a_restricted_gang_waits_for_the_level_of_the_empty_cluster() -> None:
 
 def test_a_launcher_without_room_is_told_in_its_units() -> None:
     """The workers alone would fit."""
-    refusal = refused(Demand(1, 1, launcher={"cpu": 900_000, "memory": 2**30}))
+    refusal = refused(Demand(1, 1, launcher={"cpu": 900_000, "memory": 2**30}), ODD)
 
     assert (
         "the workers fit, but then no node has room for the launcher (900 cpu, 1 GiB of memory)"

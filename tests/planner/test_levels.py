@@ -4,7 +4,8 @@ import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import Demand, Placement, TopologyPolicy
+from arena_topo.model.placement_options import TopologyPolicy
+from arena_topo.model.plan import Demand, Placement
 from arena_topo.planner.plan import plan
 from tests.planner.fleets import PCIE, cluster, node
 

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Holder, Snapshot
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
 from arena_topo.planner.queue import Returned, Unreserved, with_returned
 from arena_topo.planner.reservations import OtherPlan, without_reserved
-from tests.planner.fleets import NVIDIA, cluster, node
+from tests.objects import plan_record
+from tests.planner.fleets import cluster, node
 
 NAMES = "abcd"
 GPUS = ((0,), (1, 2), (), None)
@@ -18,9 +17,7 @@ GPUS = ((0,), (1, 2), (), None)
 
 def plan(*places: tuple[str, tuple[int, ...] | None], bound: frozenset[int] = frozenset()) -> OtherPlan:
     """Return a plan of workers with two GPUs at *places*."""
-    slots = tuple(Slot(at, name, gpus) for at, (name, gpus) in enumerate(places))
-    record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, worker_requests={NVIDIA: 2, "cpu": 1000})
-    return OtherPlan(order=("", ""), record=record, bound=bound)
+    return OtherPlan(order=("", ""), record=plan_record(*places, gpus=2, requests={"cpu": 1000}), bound=bound)
 
 
 @st.composite

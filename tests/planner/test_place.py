@@ -8,11 +8,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.parallelism import read_parallelism
-from arena_topo.model.plan import Demand, Infeasible, Placement, TopologyPolicy
+from arena_topo.model.placement_options import TopologyPolicy, read_parallelism
+from arena_topo.model.plan import Demand, Infeasible, Placement
 from arena_topo.planner.plan import plan
 from tests.planner.all_partitions import Figures, best
-from tests.planner.fleets import PCIE, SWITCHED, cluster, node
+from tests.planner.fleets import PCIE, SWITCHED, cluster, node, placed
 
 
 def blocks(free: Sequence[int], most: int = 6) -> Snapshot:
@@ -25,12 +25,10 @@ def blocks(free: Sequence[int], most: int = 6) -> Snapshot:
     return cluster(nodes, {each.name: (each.name[:2],) for each in nodes}, "block")
 
 
-def placed(axes: str, snapshot: Snapshot, workers: int, gpus: int = 8) -> Placement:
+def placed_along(axes: str, snapshot: Snapshot, workers: int, gpus: int = 8) -> Placement:
     """Return the placement of a gang with *axes*."""
     demand = Demand(workers, gpus, parallel=read_parallelism(axes, "--parallel"))
-    answer = plan(demand, snapshot)
-    assert isinstance(answer, Placement)
-    return answer
+    return placed(demand, snapshot)
 
 
 def domains(answer: Placement, snapshot: Snapshot) -> list[tuple[str, ...]]:
@@ -63,7 +61,7 @@ def test_the_spread_is_the_least_of_all_placements(
     stages, replicas = sizes
     assume(sum(free) >= stages * replicas and max(free) < stages * replicas)
     snapshot = blocks(free)
-    answer = placed(f"tp=8,pp={stages},dp={replicas},closer={closer}", snapshot, stages * replicas)
+    answer = placed_along(f"tp=8,pp={stages},dp={replicas},closer={closer}", snapshot, stages * replicas)
     where = domains(answer, snapshot)
     axes = {"dp": replicas, "pp": stages}
     first, other = (touched(where, axes, axis) for axis in (closer, "dp" if closer == "pp" else "pp"))
@@ -79,7 +77,7 @@ def test_a_tensor_parallel_group_over_two_nodes_stays_in_a_block(free: list[int]
     """Where the blocks have room for all such groups, even if that takes one block more."""
     assume(sum(count // 2 for count in free) >= 4)
     snapshot = blocks(free)
-    answer = placed("tp=16,dp=4", snapshot, 8)
+    answer = placed_along("tp=16,dp=4", snapshot, 8)
     where = domains(answer, snapshot)
     assert [1] * 4 == [len({where[2 * group], where[2 * group + 1]}) for group in range(4)]
 
@@ -92,7 +90,7 @@ def test_the_groups_win_over_the_closer_level() -> None:
         "block",
         "rack",
     )
-    where = domains(placed("tp=16,dp=3", snapshot, 6), snapshot)
+    where = domains(placed_along("tp=16,dp=3", snapshot, 6), snapshot)
     assert [1, 1, 1] == [len({where[2 * group], where[2 * group + 1]}) for group in range(3)]
     assert 2 == len({path[0] for path in where})
 
@@ -100,7 +98,7 @@ def test_the_groups_win_over_the_closer_level() -> None:
 def test_small_workers_share_nodes_by_their_groups() -> None:
     """Sixteen workers of one GPU on two nodes: each tensor-parallel group has a node, and pipelines cross."""
     snapshot = cluster([node("n0", (), SWITCHED), node("n1", (), SWITCHED)])
-    answer = placed("tp=4,pp=2,dp=2", snapshot, 16, 1)
+    answer = placed_along("tp=4,pp=2,dp=2", snapshot, 16, 1)
     nodes = [slot.node for slot in answer.slots]
     sizes = {"tp": 4, "dp": 2, "pp": 2}
     assert (1, 1, 2) == tuple(max(touched(nodes, sizes, axis)) for axis in ("tp", "pp", "dp"))
@@ -109,7 +107,7 @@ def test_small_workers_share_nodes_by_their_groups() -> None:
 def test_every_place_is_given_once_and_in_the_order_of_workers() -> None:
     """Whatever order the groups put the workers in."""
     snapshot = blocks((6, 3, 5))
-    answer = placed("tp=2,cp=2,pp=4,dp=6", snapshot, 48, 2)
+    answer = placed_along("tp=2,cp=2,pp=4,dp=6", snapshot, 48, 2)
     assert list(range(48)) == [slot.worker for slot in answer.slots]
     taken = [(slot.node, gpu) for slot in answer.slots for gpu in slot.gpus or ()]
     assert 96 == len(set(taken)) == len(taken)
@@ -121,15 +119,14 @@ def test_every_place_is_given_once_and_in_the_order_of_workers() -> None:
 def test_experts_stay_together() -> None:
     """Groups of ep are as many consecutive tensor-parallel groups; each has a block."""
     snapshot = blocks((3, 5, 4))
-    where = domains(placed("tp=8,ep=2,dp=8", snapshot, 8), snapshot)
+    where = domains(placed_along("tp=8,ep=2,dp=8", snapshot, 8), snapshot)
     assert [1] * 4 == [len(set(where[first : first + 2])) for first in range(0, 8, 2)]
 
 
 def test_within_the_level_that_is_required() -> None:
     """A required level holds the whole gang, or there is no place."""
     demand = Demand(4, 8, parallel=read_parallelism("tp=8,dp=4", ""), required_level="block")
-    answer = plan(demand, blocks((3, 4, 3)))
-    assert isinstance(answer, Placement)
+    answer = placed(demand, blocks((3, 4, 3)))
     assert ("block", "b1") == (answer.level, answer.domain)
     assert isinstance(plan(demand, blocks((3, 3, 3))), Infeasible)
 
@@ -146,7 +143,7 @@ def test_the_order_of_choice_decides_between_equals() -> None:
 def test_axes_that_do_not_divide_workers() -> None:
     """Groups that begin within a worker are kept together as far as whole workers allow."""
     snapshot = blocks((3, 3), 3)
-    answer = placed("tp=3,dp=16", snapshot, 6)
+    answer = placed_along("tp=3,dp=16", snapshot, 6)
     assert 6 == len({slot.node for slot in answer.slots})
     assert 48 == sum(len(slot.gpus or ()) for slot in answer.slots)
 
@@ -166,13 +163,13 @@ def test_nodes_outside_of_all_domains_are_places_too() -> None:
         {"a": ("x",), "b": ("x",), "c": ("",)},
         "block",
     )
-    answer = placed("pp=2,dp=8", snapshot, 4, 4)
+    answer = placed_along("pp=2,dp=8", snapshot, 4, 4)
     assert {"a", "b", "c", "d"} == {slot.node for slot in answer.slots}
 
 
 @pytest.mark.parametrize(("axes", "groups"), [("dp=4", ["dp"]), ("tp=2,pp=2", ["tp", "pp"])])
 def test_the_table_has_the_axes_that_are_used(axes: str, groups: list[str]) -> None:
     """A gang on one node has its groups there."""
-    answer = placed(axes, blocks((1, 0)), 4, 1)
+    answer = placed_along(axes, blocks((1, 0)), 4, 1)
     assert groups == [places.axis for places in answer.groups]
     assert {"node"} == {places.within for places in answer.groups}

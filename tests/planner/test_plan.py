@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import Snapshot
-from arena_topo.model.hardware import LinkGraph
-from arena_topo.model.plan import Demand, Placement, Verdict
+from arena_topo.model.cluster import Holder, LinkGraph, Snapshot
+from arena_topo.model.placement_options import Parallelism
+from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement, Role, Verdict
 from arena_topo.planner.fleet import make_fleet
-from arena_topo.planner.plan import plan_on
+from arena_topo.planner.plan import plan, plan_on
 from tests.examples import examples
 from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, fleet_of, graph, node
 
@@ -120,3 +121,43 @@ def test_workers_that_need_a_node_each_never_share_one(snapshot: Snapshot, quest
             )
         ]
         assert len(taking) < demand.workers
+
+
+EXAMPLE = cluster(
+    [node("a", range(4), holders=[Holder("ns", "p", "other", 4, (0, 1, 2, 3))]), *map(node, "bcd")],
+    {"a": ("r1",), "b": ("r1",), "c": ("r2",), "d": ("r2",)},
+    "rack",
+)
+"""The cluster by which ``planner/plan.py`` explains the phases of a decision."""
+
+
+@pytest.mark.parametrize(
+    ("demand", "nodes"),
+    [
+        (Demand(2, 4), "bb"),
+        (Demand(3, 4), "abb"),
+        (Demand(6, 4), "bbccdd"),
+        (Demand(6, 4, parallel=Parallelism(tp=8, dp=3)), "ccddbb"),
+        (Demand(2, 8, requests={"cpu": 20_000}, launcher={"cpu": 120_000}), "cd"),
+        (Demand(4, 2, coalesce=True), "b"),
+        (
+            GangDemand(
+                roles=(Role(name="worker", pods=2, gpus=8), Role(name="evaluator", gpus=1, anywhere=True))
+            ),
+            "cda",
+        ),
+    ],
+)
+def test_the_phases_are_as_the_first_file_explains_them(demand: Demand | GangDemand, nodes: str) -> None:
+    """One role, groups of ranks, a launcher, coalesced pods, and roles that differ."""
+    answer = plan(demand, EXAMPLE)
+    assert isinstance(answer, Placement)
+    assert nodes == "".join(slot.node for slot in answer.slots)
+
+
+def test_a_refusal_is_as_the_first_file_explains_it() -> None:
+    """Its remedies were tried on the cluster."""
+    answer = plan(Demand(8, 4), EXAMPLE)
+    assert isinstance(answer, Infeasible)
+    assert "8 workers of 4 GPUs do not fit in the cluster: 7 of 8 do" == answer.summary
+    assert ("--workers=7 fits", "it fits when job ns/other ends") == answer.remedies

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import Demand, Infeasible, Placement, Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.plan import Demand, Infeasible, Placement
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations import (
     Expiry,

@@ -1,6 +1,6 @@
 """Whose turn it is: no GPU is given twice, nobody starves, and anyone who starts early delays nobody who waits for longer."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,32 +12,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Snapshot, Taint
-from arena_topo.model.plan import Demand, Placement
 from arena_topo.model.plan_record import PlanRecord, Stage
-from arena_topo.planner.plan import plan
-from arena_topo.planner.queue import KeptPlace, Returned, RunningJob, Turns, WaitingJob, take_turns
+from arena_topo.planner.queue import (
+    HeadReservation,
+    QueuePass,
+    Returned,
+    RunningJob,
+    WaitingJob,
+    decide_queue,
+)
 from arena_topo.planner.reservations import OtherPlan, without_reserved
 from tests.planner.fleets import NVIDIA, cluster, node
+from tests.planner.times import minutes, planner_of
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SERVERS = cluster([node(name) for name in "abcd"])
-
-
-def minutes(count: float) -> timedelta:
-    """Return a time of *count* minutes."""
-    return timedelta(minutes=count)
-
-
-def planner(workers: int, gpus: int) -> Callable[[Snapshot], PlanRecord]:
-    """Return what plans a gang."""
-
-    def propose(snapshot: Snapshot) -> PlanRecord:
-        verdict = plan(Demand(workers=workers, gpus=gpus, gpu_resource=NVIDIA), snapshot)
-        if isinstance(verdict, Placement):
-            return PlanRecord(stage=Stage.PROPOSED, slots=verdict.slots, worker_requests={NVIDIA: gpus})
-        return PlanRecord(stage=Stage.WAITING, waiting_reason=verdict.summary)
-
-    return propose
 
 
 @dataclass(frozen=True)
@@ -59,7 +48,7 @@ class Job:
             name=self.name,
             order=(came.isoformat(), self.name),
             since=came,
-            plan=planner(self.workers, self.gpus),
+            plan=planner_of(self.workers, self.gpus),
             runs_for=minutes(self.lasts) if self.known else None,
             question=f"{self.workers}x{self.gpus} {self.lasts if self.known else None}",
         )
@@ -75,7 +64,7 @@ class Simulation:
     promised: dict[str, datetime] = field(default_factory=dict)
     owners: dict[tuple[str, int], str] = field(default_factory=dict)
     running: dict[str, tuple[Job, PlanRecord]] = field(default_factory=dict)
-    kept: KeptPlace | None = None
+    kept: HeadReservation | None = None
     returned: Returned = field(default_factory=Returned)
     largest_load: int = 0
 
@@ -112,17 +101,17 @@ class Simulation:
         left = without_reserved(SERVERS, [one.plan for one in running])
         asked, ask = (
             [job.waiting() for job in waiting],
-            partial(take_turns, now=now, reserve_after=self.reserve_after),
+            partial(decide_queue, now=now, reserve_after=self.reserve_after),
         )
-        turns = ask(asked, left, running, kept=self.kept, returned=self.returned)
+        turns = ask(asked, left, running, reservation=self.kept, returned=self.returned)
         # What is known of the last pass makes the next one quicker, and no other one.
         forgotten = replace(self.kept, last=None) if self.kept else None
-        assert ask(asked, left, running, kept=forgotten) == turns
-        self.kept = turns.kept
+        assert ask(asked, left, running, reservation=forgotten) == turns
+        self.kept = turns.reservation
         if self.kept and self.kept.starts:
             self.promised.setdefault(self.kept.uid, self.kept.starts)
         by_name = {job.name: job for job in waiting}
-        for turn in turns.turns:
+        for turn in turns.decisions:
             if turn.record.stage is Stage.PROPOSED:
                 self._start(by_name[turn.uid], turn.record, now)
 
@@ -184,11 +173,11 @@ def test_the_answer_does_not_depend_on_the_order_of_the_question(jobs: list[Job]
     random.shuffle(shuffled)
     random.shuffle(nodes)
 
-    def turns(some: list[Job], snapshot: Snapshot) -> Turns:
+    def turns(some: list[Job], snapshot: Snapshot) -> QueuePass:
         now = START + minutes(60)
-        return take_turns([job.waiting() for job in some], snapshot, [], now=now, reserve_after=timedelta())
+        return decide_queue([job.waiting() for job in some], snapshot, [], now=now, reserve_after=timedelta())
 
-    assert turns(jobs, SERVERS).turns == turns(shuffled, cluster(nodes)).turns
+    assert turns(jobs, SERVERS).decisions == turns(shuffled, cluster(nodes)).decisions
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -222,20 +211,20 @@ def test_fifty_jobs_of_mixed_sizes_on_32_gpus() -> None:
 
 
 def test_a_job_that_waits_says_why_and_where_it_stands() -> None:
-    """The head for want of room, and one that would fit because of the head."""
-    running = [RunningJob(OtherPlan(order=("", "r"), record=planner(1, 8)(SERVERS), name="r"))]
+    """The head for lack of room, and one that would fit because of the head."""
+    running = [RunningJob(OtherPlan(order=("", "r"), record=planner_of(1, 8)(SERVERS), name="r"))]
     left = without_reserved(SERVERS, [running[0].plan])
     jobs = [Job("big", 4, 8).waiting(), Job("small", 1, 8, known=False, comes=1).waiting()]
-    turns = take_turns(jobs, left, running, now=START + minutes(9), reserve_after=minutes(5))
-    assert [("big", 1), ("small", 2)] == [(turn.uid, turn.position) for turn in turns.turns]
-    assert "do not fit" in turns.turns[0].record.waiting_reason
-    assert "what is free is kept for" in turns.turns[1].record.waiting_reason
-    assert None is not turns.kept
-    assert ("big", None) == (turns.kept.name, turns.kept.starts)
+    turns = decide_queue(jobs, left, running, now=START + minutes(9), reserve_after=minutes(5))
+    assert [("big", 1), ("small", 2)] == [(turn.uid, turn.position) for turn in turns.decisions]
+    assert "do not fit" in turns.decisions[0].record.waiting_reason
+    assert "free capacity is reserved for" in turns.decisions[1].record.waiting_reason
+    assert None is not turns.reservation
+    assert ("big", None) == (turns.reservation.name, turns.reservation.starts)
 
 
-NAMED = "what is free is kept for the job team-a/big, which waits for longer"
-UNNAMED = "what is free is kept for a job that waits for longer"
+NAMED = "free capacity is reserved for the job team-a/big, which has waited longer"
+UNNAMED = "free capacity is reserved for a job that has waited longer"
 
 
 @pytest.mark.parametrize(
@@ -243,14 +232,14 @@ UNNAMED = "what is free is kept for a job that waits for longer"
 )
 def test_the_head_is_named_to_jobs_of_its_namespace(*, names_others: bool, expected: list[str]) -> None:
     """To others where that is allowed; also where all of them ask for the same."""
-    running = [RunningJob(OtherPlan(order=("", "r"), record=planner(1, 8)(SERVERS), name="r"))]
+    running = [RunningJob(OtherPlan(order=("", "r"), record=planner_of(1, 8)(SERVERS), name="r"))]
     left = without_reserved(SERVERS, [running[0].plan])
     head = replace(Job("big", 4, 8).waiting(), name="team-a/big")
     others = [
         replace(Job(uid, 1, 8, known=False, comes=1).waiting(), name=f"{namespace}/{uid}", question="1 of 8")
         for uid, namespace in (("one", "team-a"), ("three", "team-b"), ("two", "team-a"))
     ]
-    turns = take_turns(
+    turns = decide_queue(
         [head, *others],
         left,
         running,
@@ -258,15 +247,15 @@ def test_the_head_is_named_to_jobs_of_its_namespace(*, names_others: bool, expec
         reserve_after=minutes(5),
         names_others=names_others,
     )
-    assert expected == [turn.record.waiting_reason for turn in turns.turns[1:]]
+    assert expected == [turn.record.waiting_reason for turn in turns.decisions[1:]]
 
 
 def test_no_place_is_kept_for_a_job_that_would_not_fit_after_all_have_ended() -> None:
     """What holds the rest has no end that anybody knows of: the others must not wait for it."""
     busy = cluster([node("a", range(8)), node("b")])
     jobs = [Job("big", 2, 8).waiting(), Job("small", 1, 8, known=False, comes=1).waiting()]
-    turns = take_turns(jobs, busy, [], now=START + minutes(9), reserve_after=timedelta())
-    assert (None, Stage.PROPOSED) == (turns.kept, turns.turns[1].record.stage)
+    turns = decide_queue(jobs, busy, [], now=START + minutes(9), reserve_after=timedelta())
+    assert (None, Stage.PROPOSED) == (turns.reservation, turns.decisions[1].record.stage)
 
 
 @pytest.mark.parametrize(
@@ -277,14 +266,18 @@ def test_no_place_is_kept_on_a_node_that_was_shut_since_then(shut: dict[str, Any
     """The first node to be free is cordoned while the head waits for it: its place moves to the next one."""
     now = START + minutes(9)
     running = []
-    for place, end in zip(planner(4, 8)(SERVERS).slots, (10, 20, 30, 40), strict=True):
+    for place, end in zip(planner_of(4, 8)(SERVERS).slots, (10, 20, 30, 40), strict=True):
         record = PlanRecord(stage=Stage.CONFIRMED, slots=(place,), worker_requests={NVIDIA: 8})
         running.append(RunningJob(OtherPlan(order=("", place.node), record=record), now + minutes(end)))
 
-    def kept_on(snapshot: Snapshot, before: KeptPlace | None) -> tuple[list[str], KeptPlace | None]:
+    def kept_on(
+        snapshot: Snapshot, before: HeadReservation | None
+    ) -> tuple[list[str], HeadReservation | None]:
         left = without_reserved(snapshot, [one.plan for one in running])
         head = Job("head", 1, 8).waiting()
-        kept = take_turns([head], left, running, now=now, reserve_after=minutes(5), kept=before).kept
+        kept = decide_queue(
+            [head], left, running, now=now, reserve_after=minutes(5), reservation=before
+        ).reservation
         return [slot.node for slot in kept.record.slots] if kept else [], kept
 
     nodes, before = kept_on(SERVERS, None)

@@ -1,17 +1,15 @@
 """Reservations stay within the quotas of their namespace, those with scopes included."""
 
+from functools import partial
+
 import pytest
 
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.plan_record import PlanRecord
 from arena_topo.planner.reservations import OtherPlan, Quota, Scope, WorkerTraits, quota_of, within_quotas
+from tests.objects import plan_record
 from tests.planner.fleets import NVIDIA
 
-
-def plan(*nodes: str) -> PlanRecord:
-    """Return a confirmed plan of workers with two GPUs each on *nodes*."""
-    slots = tuple(Slot(worker, name, None) for worker, name in enumerate(nodes))
-    return PlanRecord(stage=Stage.CONFIRMED, slots=slots, worker_requests={NVIDIA: 2, "cpu": 1000})
+plan = partial(plan_record, gpus=2, requests={"cpu": 1000})
 
 
 def other(

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 from arena_topo.model.cluster import Holder
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage
 from arena_topo.planner.queue import with_returned
 from arena_topo.planner.reservations import OtherPlan, without_reserved
 from tests.planner.fleets import NVIDIA, cluster, node

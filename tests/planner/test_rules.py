@@ -4,7 +4,7 @@ from itertools import accumulate
 
 import pytest
 
-from arena_topo.model.parallelism import Axis
+from arena_topo.model.placement_options import Axis
 from arena_topo.planner.fleet import make_fleet
 from arena_topo.planner.groups import Answer, Stage, first_fit, kueue_slices, parts_of
 from tests.planner.fleets import PCIE, cluster, node

@@ -7,13 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.planner.start_time import PastRun, RunHistory, Work, stem
+from tests.planner.times import minutes
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-def minutes(count: float) -> timedelta:
-    """Return a time of *count* minutes."""
-    return timedelta(minutes=count)
 
 
 def work(name: str, *, image: str = "i", pods: int = 2, namespace: str = "ml") -> Work:

@@ -5,8 +5,7 @@ from math import inf
 
 import pytest
 
-from arena_topo.planner.choice import NodeGroup, greedy
-from arena_topo.planner.fleet import Goal
+from arena_topo.planner.choice import Goal, NodeGroup, greedy
 from arena_topo.planner.offers import Offer
 
 

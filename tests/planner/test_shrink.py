@@ -7,7 +7,9 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.plan import Demand, Objective, Slot
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand
+from arena_topo.model.plan_record import Slot
 from arena_topo.planner.change import figures, shrink
 from arena_topo.planner.fleet import Fleet, spanned
 from tests.examples import examples
@@ -15,7 +17,7 @@ from tests.planner.fleets import SWITCHED, V100, cluster, fleet_of, node
 from tests.planner.gangs import Gang, gangs, mask_on, value
 
 
-def merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], staying: Sequence[Slot]) -> tuple[float, ...]:
+def score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], staying: Sequence[Slot]) -> tuple[float, ...]:
     """Return level, nodes and value of the gang of those *staying* of the workers *placed*."""
     unions = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, staying))}
     level, _ = spanned(fleet, min(unions), max(unions))
@@ -38,7 +40,7 @@ def test_no_members_go_at_less_loss_than_those_that_are_named(gang: Gang, fewer:
     assume(len(placed) > fewer)
     fleet = fleet_of(snapshot)
     answer = shrink(demand, placed, fewer, snapshot)
-    best = min(merit(demand, fleet, placed, rest) for rest in every_rest(placed, len(placed) - fewer))
+    best = min(score(demand, fleet, placed, rest) for rest in every_rest(placed, len(placed) - fewer))
     staying = [slot for slot in placed if slot.worker not in answer.cheapest]
     own = {slot.worker for slot in answer.leaving}
     event("the operator's" if own == set(answer.cheapest) else "others")
@@ -46,7 +48,7 @@ def test_no_members_go_at_less_loss_than_those_that_are_named(gang: Gang, fewer:
     assert fewer == len(answer.cheapest) == len(own)
     assert own == {slot.worker for slot in sorted(placed)[-fewer:]}
     # Damage decides between choices that leave the gang as good, and then the operator's own may be taken.
-    assert best[:3] == merit(demand, fleet, placed, staying)[:3]
+    assert best[:3] == score(demand, fleet, placed, staying)[:3]
     assert answer.if_cheapest == figures(fleet, staying, demand.gpus)
     assert all(step.proven for step in answer.why)
 

@@ -7,8 +7,7 @@ from math import inf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from arena_topo.planner.choice import NodeGroup, spread
-from arena_topo.planner.fleet import Goal
+from arena_topo.planner.choice import Goal, NodeGroup, spread
 from arena_topo.planner.offers import Offer
 
 
@@ -49,7 +48,7 @@ def choices(pool: Sequence[NodeGroup], goal: Goal) -> Iterator[int]:
 
 @given(pools(), st.integers(1, 5), st.integers(0, 3))
 def test_no_other_choice_does_less_damage(pool: list[NodeGroup], count: int, slack: int) -> None:
-    """Next to all choices one by one; nothing is found where there is none."""
+    """Next to all choices one by one; nothing is found if there is none."""
     widest = sorted((group.most for group in pool for _ in group.nodes), reverse=True)
     assume(count <= len(widest))
     workers = sum(widest[:count]) - slack

@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import AlignmentPolicy, Gpu, NumaZone, NumaZones
-from arena_topo.model.plan import Demand, NodeAlignment, Placement, WorkerPlace
-from arena_topo.planner.plan import plan
-from tests.planner.fleets import NVIDIA, cluster, node
+from arena_topo.model.cluster import AlignmentPolicy, Gpu, GpuNode, NumaZone, NumaZones
+from arena_topo.model.plan import Demand, NodeAlignment, WorkerPlace
+from tests.planner.fleets import NVIDIA, cluster, node, placed
 
 CORES = Demand(2, 4, requests={"cpu": 8000}, containers=({NVIDIA: 4, "cpu": 8000},))
 
@@ -24,8 +22,7 @@ def told(policy: AlignmentPolicy | None, *resources: str, name: str = "n") -> Gp
 
 def alignment(demand: Demand, *nodes: GpuNode) -> NodeAlignment | None:
     """Return what the plan of *demand* says of its first node."""
-    answer = plan(demand, cluster(nodes))
-    assert isinstance(answer, Placement)
+    answer = placed(demand, cluster(nodes))
     return answer.shares[0].alignment
 
 
@@ -86,9 +83,8 @@ def test_nodes_that_tell_nothing_have_no_places() -> None:
 def test_each_node_of_a_gang_has_its_own_policy() -> None:
     """Though they are alike in everything else."""
     nodes = [told(policy, NVIDIA, name=f"n{i}") for i, policy in enumerate((None, AlignmentPolicy.NONE))]
-    answer = plan(Demand(4, 4), cluster(nodes))
+    answer = placed(Demand(4, 4), cluster(nodes))
 
-    assert isinstance(answer, Placement)
     assert [None, AlignmentPolicy.NONE] == [
         share.alignment.policy for share in answer.shares if share.alignment
     ]

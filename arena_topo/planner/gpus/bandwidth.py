@@ -1,36 +1,18 @@
-"""What the planner assumes about bandwidth: the NCCL version, measured rates, and how much of a link is usable.
+"""What the planner assumes about bandwidth: usable rates of links, and the order of equally fast GPU sets.
 
-Every figure is bus bandwidth as nccl-tests defines it, in GB/s (10^9 bytes, one direction), of large all-reduces.
-
-The file of measured bus bandwidths, which take precedence over the planner's own predictions.
-
-::
-
-    machines:
-      - machine: 8xV100-cubemesh             # the machine type, as `topology` shows it
-        sizes: [{gpus: 8, busbw: 131.0}]     # any set of 8 GPUs, GB/s
-        sets:                                # sets whose links look like this, however numbered
-          - {links: [X NV2 NV2, NV2 X SYS, NV2 SYS X], busbw: 30.0}
+Every figure is bus bandwidth as nccl-tests defines it, in GB/s (10^9 bytes, one direction), of large
+all-reduces by NCCL 2.17 or later: since 2.8 it relays through member GPUs and uses its trees inside a node,
+since 2.17 it reduces inside NVSwitches (NVLink SHARP).
 """
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, product
-from math import isfinite
+from itertools import combinations
 
-from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.model.text.record_tables import Part, checked
-from arena_topo.model.text.yaml import load
+from arena_topo.model.cluster import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.planner.memo import Memo
-
-_RELAYED_SINCE = (2, 8)
-"""From this version on NCCL relays through member GPUs, and uses its trees inside such a node."""
-_NVLS_SINCE = (2, 17)
-"""From this version on NCCL reduces inside NVSwitches (NVLink SHARP)."""
 
 TREE_EFFICIENCY = 0.92
 """What NCCL's tuner leaves of a tree's bandwidth (``src/graph/tuning.cc``)."""
@@ -47,44 +29,6 @@ _PCIE_USABLE = (
 )  # V100: 8 GB/s is the median of pairs over PCIe, 8.3 the nominal rate between sockets
 # GB/s of one NVLink from the second to the fourth generation, for links whose rate is not known.
 _NVLINK_RATE = 25.0
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Measured bus bandwidths of one machine type in GB/s, which take precedence over any prediction.
-
-    ``sizes`` apply to every set of that many GPUs; ``sets`` to every set whose links look like the given matrix of
-    link words, however the GPUs are numbered.
-    """
-
-    machine: str
-    sizes: tuple[tuple[int, float], ...] = ()
-    sets: tuple[tuple[tuple[tuple[str, ...], ...], float], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BandwidthModel:
-    """How bandwidth is predicted: the NCCL version (major, minor), and what was measured."""
-
-    nccl: tuple[int, int] = (2, 28)
-    overrides: tuple[Measured, ...] = ()
-
-    @property
-    def relays(self) -> bool:
-        """Whether rings may pass through other members, and chains count."""
-        return self.nccl >= _RELAYED_SINCE
-
-    @property
-    def nvls(self) -> bool:
-        """Whether switches reduce."""
-        return self.nccl >= _NVLS_SINCE
-
-    def measured(self, machine: str) -> Measured | None:
-        """Return what was measured on machines of the type *machine*."""
-        return next((measured for measured in self.overrides if measured.machine == machine), None)
-
-
-DEFAULT_MODEL = BandwidthModel()
 
 
 def usable_of_one(link: Link) -> float:
@@ -111,8 +55,8 @@ def direct_count(link: Link) -> int:
 class _Generation:
     """A generation of NVSwitches.
 
-    ``usable`` is the share of the nominal bandwidth that rings reach, ``growth`` the factor that NVLink SHARP adds by
-    the size of the set.
+    ``usable`` is the share of the nominal bandwidth that rings reach, ``growth`` the factor that NVLink SHARP
+    adds by the size of the set.
     """
 
     usable: float
@@ -120,7 +64,8 @@ class _Generation:
 
 
 _HOPPER_GROWTH = {5: 420 / 370, 6: 440 / 370, 7: 460 / 370, 8: 480 / 370}
-# How much of Hopper's growth eight B200 were measured to have, over the 40.1 GB/s that each of their 18 links reaches.
+# How much of Hopper's growth eight B200 were measured to have, over the 40.1 GB/s that each of their 18 links
+# reaches.
 _BLACKWELL_SHARE = (830 / (18 * 40.1) - 1) / (480 / 370 - 1)
 _UP_TO_AMPERE = _Generation(232 / 300)
 _HOPPER = _Generation(370 / 450, _HOPPER_GROWTH)
@@ -133,21 +78,22 @@ _HOPPER_LINKS = 18
 _BLACKWELL_LINK = 50.0
 
 
-def switched_busbw(link: Link, size: int, machine: str, model: BandwidthModel) -> float:
-    """Return the busbw of *size* GPUs that each reach the NVSwitches over *link*; *machine* is the machine type.
+def switched_busbw(link: Link, size: int, machine: str) -> float:
+    """Return the busbw of *size* GPUs that each reach the NVSwitches over *link*.
 
-    Behind switches every set is as good as any other of its size: rings use all links of a GPU. From Hopper on the
-    switches reduce (NVLink SHARP), which pays more the more GPUs take part. The rates are fitted to published
-    nccl-tests: 8 x A100 232 GB/s; H100 370 over rings with 2 to 4 GPUs, 420, 440, 460, 480 with 5 to 8; 8 x H800 215;
-    8 x B200 830, where only eight GPUs were measured and the growth below is taken to be proportional to Hopper's.
+    *machine* is the machine type. Behind switches every set is as good as any other of its size: rings use
+    all links of a GPU. From Hopper on the switches reduce (NVLink SHARP), which pays more the more GPUs take
+    part. The rates are fitted to published nccl-tests: 8 x A100 232 GB/s; H100 370 over rings with 2 to 4
+    GPUs, 420, 440, 460, 480 with 5 to 8; 8 x H800 215; 8 x B200 830, where only eight GPUs were measured and
+    the growth below is taken to be proportional to Hopper's.
 
     >>> h100 = Link(LinkClass.NVSWITCH, 18, 450.0)
-    >>> [round(switched_busbw(h100, size, "8xH100", DEFAULT_MODEL)) for size in (2, 4, 5, 8)]
+    >>> [round(switched_busbw(h100, size, "8xH100")) for size in (2, 4, 5, 8)]
     [370, 370, 420, 480]
     """
     generation = _generation(link, machine)
     # Nothing larger than eight GPUs was measured: a larger set gains as much as eight.
-    growth = generation.growth.get(min(size, max(_HOPPER_GROWTH)), 1.0) if model.nvls else 1.0
+    growth = generation.growth.get(min(size, max(_HOPPER_GROWTH)), 1.0)
     return link.bandwidth * generation.usable * growth
 
 
@@ -169,9 +115,9 @@ SETS_KEPT = 1 << 16
 Place = tuple[int | None, str, tuple[str, ...]]
 """NUMA node, PCIe root and nearest NICs of a GPU."""
 
-Nearness = tuple[int, int, int]
+_Nearness = tuple[int, int, int]
 """The numbers of NUMA nodes and of PCIe roots that a set touches, and of GPUs in its aligned block."""
-LastResort = tuple[int, float, tuple[int, ...]]
+_LastResort = tuple[int, float, tuple[int, ...]]
 """Nearest NICs and link bandwidth of a set (both negative), and its positions."""
 
 
@@ -208,9 +154,10 @@ _OF_SECOND_BYTE = [tuple(8 + i for i in positions) for positions in _OF_BYTE]
 class Locality:
     """Orders equally fast sets of one machine; less is better.
 
-    Where a switch joins all GPUs, and links do not distinguish sets, *blocks* of 2, 4, 8, ... neighbours count: a set
-    should lie in a small block, and leave free blocks whole. Behind a switch for eight GPUs, the pair 2-3 lies in a block
-    of two and the pair 1-2 only in the block 0-3 of four; taking 2 when 2, 4 and 5 are free leaves the block 4-5 whole.
+    Where a switch joins all GPUs, and links do not distinguish sets, *blocks* of 2, 4, 8, ... neighbours
+    count: a set should lie in a small block, and leave free blocks whole. Behind a switch for eight GPUs, the
+    pair 2-3 lies in a block of two and the pair 1-2 only in the block 0-3 of four; taking 2 when 2, 4 and 5
+    are free leaves the block 4-5 whole.
     """
 
     def __init__(self, graph: LinkGraph, places: Sequence[Place]) -> None:
@@ -222,7 +169,7 @@ class Locality:
         self._whole = Memo(self._whole_blocks, limit=SETS_KEPT)
         self._last_resort = Memo(self._last_resort_of, limit=SETS_KEPT)
 
-    def nearness(self, mask: int) -> Nearness:
+    def nearness(self, mask: int) -> _Nearness:
         """Return the numbers of NUMA nodes and PCIe roots that a set touches, and of GPUs in its block."""
         return self._nearness[mask]
 
@@ -230,35 +177,40 @@ class Locality:
         """Return how many GPUs the whole blocks within *free* have, each counted once in every block size."""
         return self._whole[free]
 
-    def last_resort(self, mask: int) -> LastResort:
+    def last_resort(self, mask: int) -> _LastResort:
         """Return what decides in the end: more nearest NICs, more link bandwidth, lower positions."""
         return self._last_resort[mask]
 
     def served(self, mask: int) -> int:
         """Return how many GPUs of a set have a NIC of their own next to them.
 
-        Of the GPUs 0 and 1 next to the NICs a and b, and GPU 2 next to c, all three have one; were there no b, two would.
+        Of the GPUs 0 and 1 next to the NICs a and b, and GPU 2 next to c, all three have one; were there no
+        b, two would.
         """
-        beside = Counter(self._places[gpu][2] for gpu in positions_of(mask))
-        return sum(min(gpus, len(nics)) for nics, gpus in beside.items())
+        nearby = Counter(self._places[gpu][2] for gpu in positions_of(mask))
+        return sum(min(gpus, len(nics)) for nics, gpus in nearby.items())
+
+    def nics(self, mask: int) -> int:
+        """Return how many NICs are nearest to a GPU of a set."""
+        return len({nic for gpu in positions_of(mask) for nic in self._places[gpu][2]})
 
     def interchangeable(self, a: int, b: int) -> bool:
-        """Whether nothing but their numbers tells the places of *a* and *b* apart."""
+        """Whether the places of *a* and *b* differ only in their numbers."""
         # The two GPUs of a block of two lie in the same larger blocks as well.
         return self._places[a] == self._places[b] and (not self._blocks or a // 2 == b // 2)
 
-    def _nearness_of(self, mask: int) -> Nearness:
+    def _nearness_of(self, mask: int) -> _Nearness:
         places = [self._places[gpu] for gpu in positions_of(mask)]
         block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
-        # A root that is not known is not the root of any other GPU: switched machines show no roots at all, or only those
-        # of the GPUs next to a NIC.
+        # A root that is not known is not the root of any other GPU: switched machines show no roots at all,
+        # or only those of the GPUs next to a NIC.
         roots = {root or f"gpu-{i}" for i, (_, root, _) in zip(positions_of(mask), places, strict=True)}
         return len({numa for numa, _, _ in places}), len(roots), block
 
     def _whole_blocks(self, free: int) -> int:
         return sum(size for block, size in self._blocks if block & ~free == 0)
 
-    def _last_resort_of(self, mask: int) -> LastResort:
+    def _last_resort_of(self, mask: int) -> _LastResort:
         members = positions_of(mask)
         nics = {nearest[:1] for _, _, nearest in (self._places[gpu] for gpu in members) if nearest}
         bandwidth = sum(self._graph.links[a][b].bandwidth for a, b in combinations(members, 2))
@@ -281,7 +233,8 @@ def _aligned_blocks(graph: LinkGraph) -> list[tuple[int, int]]:
 
 # The order in which GPUs are handed to a job, so that neighbours in it are neighbours in a ring.
 #
-# NCCL searches its rings in the order in which the GPUs are visible, and finds better ones when that order is one.
+# NCCL searches its rings in the order in which the GPUs are visible, and finds better ones when that order is
+# one.
 
 # Eight GPUs have 5,040 rings from a given start.
 _MOST_TRIED = 8
@@ -292,8 +245,8 @@ _INDIRECT = 100_000.0
 class RingOrder:
     """Finds ring orders in one machine: most direct links, then most bandwidth, then lowest positions.
 
-    Exact for up to eight GPUs; a larger ring is grown along the widest link at each step. Where links do not distinguish rings,
-    GPUs of one NUMA node and of one PCIe root are neighbours.
+    Exact for up to eight GPUs; a larger ring is grown along the widest link at each step. Where links do not
+    distinguish rings, GPUs of one NUMA node and of one PCIe root are neighbours.
     """
 
     def __init__(self, graph: LinkGraph, places: Sequence[Place] = ()) -> None:
@@ -337,9 +290,10 @@ class RingOrder:
     def _best(self, members: Sequence[int], cheapest: float) -> tuple[int, ...]:
         """Return the cheapest ring, of equally cheap ones the first in order, by branch and bound.
 
-        A ring that has spent so much that even *cheapest* hops to the end do not beat the best one so far is given up.
-        Four GPUs with links 0-1, 1-2, 2-3 and 3-0 are tried as 0 1 2 3, which costs four links; 0 1 3 2 is given up at
-        its second hop, because the hop from 1 to 3 without a link costs more than any ring of links.
+        A ring that has spent so much that even *cheapest* hops to the end do not beat the best one so far is
+        given up. Four GPUs with links 0-1, 1-2, 2-3 and 3-0 are tried as 0 1 2 3, which costs four links; 0 1
+        3 2 is given up at its second hop, because the hop from 1 to 3 without a link costs more than any ring
+        of links.
         """
         best: tuple[int, ...] = ()
         least = float("inf")
@@ -348,7 +302,8 @@ class RingOrder:
             nonlocal best, least
             row = self._costs[ring[-1]]
             if not left:
-                # Rounded, so that the order in which hops are added up does not make one of two equal rings cheaper.
+                # Rounded, so that the order in which hops are added up does not make one of two equal rings
+                # cheaper.
                 if round(spent + row[ring[0]], 3) < least:
                     best, least = ring, round(spent + row[ring[0]], 3)
                 return
@@ -376,9 +331,10 @@ def rotated_for_workers(
 ) -> Sequence[int]:
     """Return *ring* rotated so that cutting it into workers of *gpus* GPUs keeps the best links within the workers.
 
-    Workers that cannot see each other's GPUs exchange nothing over the hops that are cut. The ring 0 1 2 3 with two
-    links on the hops 1-2 and 3-0 and one on the others becomes 1 2 3 0: the workers 1-2 and 3-0 keep the double links.
-    Of equally good cuts the one counts whose workers touch the fewest NUMA nodes, and then PCIe roots, of *places*.
+    Workers that cannot see each other's GPUs exchange nothing over the hops that are cut. The ring 0 1 2 3
+    with two links on the hops 1-2 and 3-0 and one on the others becomes 1 2 3 0: the workers 1-2 and 3-0 keep
+    the double links. Of equally good cuts the one counts whose workers touch the fewest NUMA nodes, and then
+    PCIe roots, of *places*.
     """
     # Workers of one GPU cut every hop, and a single worker cuts none: no rotation is better than another.
     if not 1 < gpus < len(ring):
@@ -405,92 +361,3 @@ def _kept_together(ring: Sequence[int], gpus: int, places: Sequence[Place]) -> t
 
 def _cost(link: Link) -> float:
     return -link.bandwidth + (0.0 if link.kind.is_direct else _INDIRECT)
-
-
-_LINK = re.compile(r"NV[1-9]\d?|XGMI|C2C|PIX|PXB|PHB|NODE|SYS|X")
-
-
-def read_measured(text: str, source: str) -> tuple[Measured, ...]:
-    """Return what the YAML document *text* says was measured; *source* is the file's name.
-
-    Raises ``DocumentError`` naming the place and the reason.
-    """
-    document = Part(load(text, name=source), source)
-    machines: dict[str, Measured] = {}
-    for part in document.parts("machines"):
-        measured = _machine(part)
-        if measured.machine in machines:
-            raise DocumentError(f"{part.place}.machine {measured.machine} is listed twice")
-        machines[measured.machine] = measured
-    document.reject_unknown_keys()
-    return tuple(machines.values())
-
-
-def written(machines: Sequence[Measured]) -> str:
-    """Return *machines* as one line that ``read_measured`` reads back."""
-    entries = [
-        {
-            "machine": measured.machine,
-            "sizes": [{"gpus": gpus, "busbw": busbw} for gpus, busbw in measured.sizes],
-            "sets": [
-                {"links": [" ".join(row) for row in matrix], "busbw": busbw}
-                for matrix, busbw in measured.sets
-            ],
-        }
-        for measured in machines
-    ]
-    return json.dumps({"machines": entries}, separators=(",", ":"))
-
-
-def _machine(part: Part) -> Measured:
-    name = part.take("machine", str)
-    sizes = tuple(map(_size, part.parts("sizes")))
-    sets = tuple(map(_set, part.parts("sets")))
-    part.reject_unknown_keys()
-    if len(dict(sizes)) < len(sizes):
-        raise DocumentError(f"{part.place}.sizes lists a number of GPUs twice")
-    return Measured(name, sizes, sets)
-
-
-def _size(part: Part) -> tuple[int, float]:
-    gpus, busbw = part.take("gpus", int), _busbw(part)
-    part.reject_unknown_keys()
-    if gpus < 2:
-        raise DocumentError(f"{part.place}.gpus is {gpus}, expected two or more")
-    return gpus, busbw
-
-
-def _set(part: Part) -> tuple[tuple[tuple[str, ...], ...], float]:
-    place = f"{part.place}.links"
-    rows = tuple(tuple(checked(row, str, where).split()) for row, where in part.list("links"))
-    busbw = _busbw(part)
-    part.reject_unknown_keys()
-    if len(rows) < 2:
-        raise DocumentError(f"{place} has {len(rows)} rows, expected one for each of two GPUs or more")
-    _check(rows, place)
-    return rows, busbw
-
-
-def _check(rows: Sequence[Sequence[str]], place: str) -> None:
-    for a, row in enumerate(rows):
-        if len(row) != len(rows):
-            raise DocumentError(f"{place}[{a}] has {len(row)} words, expected {len(rows)}")
-    for a, b in product(range(len(rows)), repeat=2):
-        word = rows[a][b]
-        if not _LINK.fullmatch(word):
-            raise DocumentError(f"{place}[{a}]: {word!r} is not a link type of nvidia-smi topo -m")
-        if (a == b) != (word == "X"):
-            raise DocumentError(
-                f"{place}[{a}]: column {b} must not be {word}: X is on the diagonal and nowhere else"
-            )
-        if word != rows[b][a]:
-            raise DocumentError(
-                f"{place}[{a}]: {word} in column {b}, but {rows[b][a]} in the other direction"
-            )
-
-
-def _busbw(part: Part) -> float:
-    busbw = part.take("busbw", float)
-    if not isfinite(busbw) or busbw <= 0:
-        raise DocumentError(f"{part.place}.busbw is {busbw}, expected a positive number of GB/s")
-    return busbw

@@ -9,7 +9,7 @@ at most eight GPUs     rings, relayed rings and chains packed exactly (``packing
 more                   an upper bound: the fewest links that any member has to the others
 =====================  ======================================================================
 
-Any other set talks over PCIe. A bridge is an island of two; boxes with PCIe alone have no islands.
+Any other set talks over PCIe. A bridge is an island of two; boxes with only PCIe have no islands.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,36 +20,37 @@ from math import inf
 from operator import getitem, mul, or_
 from typing import Any
 
-from arena_topo.model.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus import packing as tables
 from arena_topo.planner.gpus.bandwidth import (
     TREE_EFFICIENCY,
-    BandwidthModel,
-    Measured,
     direct_count,
     positions_of,
     switched_busbw,
     usable_of_hop,
     usable_of_one,
 )
-from arena_topo.planner.gpus.canonical import Matrix, canonical, twins
-from arena_topo.planner.gpus.packing import MOST_PACKED, Packing, packings
+from arena_topo.planner.gpus.packing import MOST_PACKED, Matrix, Packing, packings, twins
 from arena_topo.planner.memo import Memo
 
 # What holds of every set of GPUs of one machine, all sets at once.
 #
-# A machine of 16 GPUs has 65,536 sets, and to look at each of them by itself takes a second. Three ways to look at all of them:
+# A machine of 16 GPUs has 65,536 sets, and to look at each of them by itself takes a second. Three ways to
+# look at all of them:
 #
 # * a list by mask, doubled GPU by GPU: what holds without the next GPU, then what holds with it;
 # * a number with a bit for each set (a *plane*), so that one operation on two planes is done for all sets;
-# * numbers whose bits are levels that are reached, so that the larger of two of them is what both together have.
+# * numbers whose bits are levels that are reached, so that the larger of two of them is what both together
+#   have.
 
 _NONE = 1 << 30
 """More links than any GPU has."""
 
 
 def fewest_of_every_set(counts: Sequence[Sequence[int]]) -> list[int]:
-    """Return, by mask, the fewest links to the others that any member has; *counts* are the links between two GPUs.
+    """Return, by mask, the fewest links to the others that any member has.
+
+    *counts* are the links between two GPUs.
 
     >>> fewest_of_every_set([[0, 2, 1], [2, 0, 0], [1, 0, 0]])  # two links 0-1, one link 0-2
     [0, 0, 0, 2, 0, 1, 0, 1]
@@ -65,9 +66,11 @@ def fewest_of_every_set(counts: Sequence[Sequence[int]]) -> list[int]:
 
 
 def joined_of_every_set(adjacent: Sequence[int]) -> bytes:
-    """Return, by mask, 1 where the GPUs of a set are connected among themselves; *adjacent* has the neighbours of each as a mask.
+    """Return, by mask, 1 where the GPUs of a set are connected among themselves.
 
-    >>> list(joined_of_every_set([0b010, 0b101, 0b010]))  # the chain 0-1-2: all but its ends alone
+    *adjacent* has the neighbours of each as a mask.
+
+    >>> list(joined_of_every_set([0b010, 0b101, 0b010]))  # the chain 0-1-2: all sets but that of its two ends
     [0, 1, 1, 1, 1, 0, 1, 1]
     """
     size = len(adjacent)
@@ -94,7 +97,7 @@ def joined_of_every_set(adjacent: Sequence[int]) -> bytes:
 
 
 def _with(gpu: int, size: int) -> int:
-    """Return the plane of the sets of *size* GPUs that hold *gpu*: of two GPUs, 0b1010 for the first and 0b1100 for the second."""
+    """Return the plane of the sets of *size* GPUs with *gpu*: of two GPUs, 0b1010 for the first, 0b1100 for the other."""
     plane, width = ((1 << (1 << gpu)) - 1) << (1 << gpu), 2 << gpu
     while width < 1 << size:
         plane |= plane << width
@@ -106,20 +109,21 @@ _BITS = [bytes(byte >> bit & 1 for bit in range(8)) for byte in range(256)]
 
 
 def _spread(plane: int, count: int) -> bytes:
-    """Return the first *count* bits of *plane*, one a byte."""
+    """Return the first *count* bits of *plane*, one per byte."""
     return b"".join(map(_BITS.__getitem__, plane.to_bytes(-(-count // 8), "little")))[:count]
 
 
 def best_by_size(
     rates: Sequence[float], sizes: Sequence[int], strides: Sequence[int], radices: Sequence[int]
 ) -> tuple[list[float], list[float]]:
-    """Return what each set is worth, the sum over k of the best of its subsets of k GPUs, and the best rate of each size.
+    """Return each set's worth, the sum over k of the best of its subsets of k GPUs, and the best rate by size.
 
-    Sets are numbers in mixed radix: a digit for each class of GPUs that may be exchanged, with its stride. *rates* and *sizes*
-    are those of each set; rates have three decimals.
+    Sets are numbers in mixed radix: a digit for each class of GPUs that may be exchanged, with its stride.
+    *rates* and *sizes* are those of each set; rates have three decimals.
 
-    With the rates 0, 1 and 3, a pair at 3 has reached two levels, which are worth 1 and 2 more; it is the number 0b11 shifted
-    to the place of pairs, and the set of three GPUs that holds it and a pair at 1 has 0b11 | 0b01 = 0b11 there.
+    With the rates 0, 1 and 3, a pair at 3 has reached two levels, which are worth 1 and 2 more; it is the
+    number 0b11 shifted to the place of pairs, and the set of three GPUs that holds it and a pair at 1 has
+    0b11 | 0b01 = 0b11 there.
 
     >>> best_by_size([0.0, 0.0, 0.0, 45.0], [0, 1, 1, 2], [1, 2], [2, 2])
     ([0.0, 0.0, 0.0, 45.0], [0.0, 0.0, 45.0])
@@ -135,7 +139,8 @@ def best_by_size(
             for first in range(start + stride, start + block, stride):
                 last = first + stride
                 reached[first:last] = map(or_, reached[first:last], reached[first - stride : first])
-    # Levels with the same step are counted together: on most machines those are the links, one after the other.
+    # Levels with the same step are counted together: on most machines those are the links, one after the
+    # other.
     masks: dict[int, int] = {}
     for number in range(1, width):
         step = round((levels[number] - levels[number - 1]) * 1000)
@@ -150,13 +155,13 @@ def best_by_size(
 
 # What a set of free GPUs is worth: the sum, over k, of the best bus bandwidth that k GPUs of it can have.
 #
-# Of three GPUs with 45 GB/s between 0 and 1 and 8 GB/s to 2, the set 0-1-2 is worth 0 + 45 + 8 = 53: one GPU alone has
-# 0, the best pair 45, and all three talk over PCIe at 8. A job that takes GPU 2 leaves 45, a loss of 8; one that takes
-# GPU 0 leaves 8, a loss of 45. So a single GPU is taken from the slow side.
+# Of three GPUs with 45 GB/s between 0 and 1 and 8 GB/s to 2, the set 0-1-2 is worth 0 + 45 + 8 = 53: one GPU
+# has 0, the best pair 45, and all three talk over PCIe at 8. A job that takes GPU 2 leaves 45, a loss of 8;
+# one that takes GPU 0 leaves 8, a loss of 45. So a single GPU is taken from the slow side.
 #
-# GPUs that may be exchanged without changing a link (*twins*) are counted and not told apart: a set is then a *state*,
-# the number of members of each class. A box of 16 GPUs with two under each switch has eight classes of two GPUs and
-# 3 ** 8 = 6,561 states in place of 65,536 sets.
+# GPUs that may be exchanged without changing a link (*twins*) are counted and not distinguished: a set is
+# then a *state*, the number of members of each class. A box of 16 GPUs with two under each switch has eight
+# classes of two GPUs and 3 ** 8 = 6,561 states in place of 65,536 sets.
 
 # Sixteen GPUs of which no two are twins have 65,536 states.
 _MOST_STATES = 70_000
@@ -191,7 +196,8 @@ class SetValues:
     ) -> None:
         """Take the link *matrix*, equal numbers for equal links, and the *busbw* of a mask.
 
-        *name* identifies both: large tables are kept under it. *every_busbw* gives the busbw of every mask at once.
+        *name* identifies both: large tables are kept under it. *every_busbw* gives the busbw of every mask at
+        once.
         """
         class_of = twins(matrix)
         classes = sorted(set(class_of))
@@ -230,7 +236,8 @@ class SetValues:
         return self._table.best_busbw[size]
 
     def _busbw_of_state(self, state: int) -> float:
-        # Always of the lowest set of a state: packings that are not proven may differ between sets that are alike.
+        # Always of the lowest set of a state: packings that are not proven may differ between sets that are
+        # alike.
         if self.are_few:
             return self._busbw(self._lowest_masks[state])
         return self._busbw(
@@ -271,8 +278,8 @@ class SetValues:
     def _computed(self) -> _ValueTable:
         """Return the value of every state.
 
-        With one class of two twins (radix 3) there are the states 0, 1 and 2. State 2 holds state 1, whose best busbw by size
-        is [0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
+        With one class of two twins (radix 3) there are the states 0, 1 and 2. State 2 holds state 1, whose
+        best busbw by size is [0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
         """
         if self._every_busbw and self.states == 1 << len(self._radices):
             self._busbw_by_state.update(enumerate(self._every_busbw()))
@@ -321,23 +328,22 @@ _Members = Sequence[int]
 
 
 class SetRates:
-    """Rates the sets of GPUs of a machine: as measured, else by direct links, else by the slowest PCIe hop.
+    """Rates the sets of GPUs of a machine: by direct links, else by the slowest PCIe hop.
 
     A set is a mask with bit i for position i.
     """
 
-    def __init__(self, graph: LinkGraph, machine: str, model: BandwidthModel) -> None:
-        """Take the links of the machine, its type, and what is assumed about bandwidth."""
+    def __init__(self, graph: LinkGraph, machine: str) -> None:
+        """Take the links of the machine, and its type."""
         self._graph = graph
-        self._measured = model.measured(machine)
         links = _DirectLinks(graph)
         self._islands = [
-            _Island(graph, links, members, machine, model) for members in graph.islands() if len(members) > 1
+            _Island(graph, links, members, machine) for members in graph.islands() if len(members) > 1
         ]
         pairs = (graph.between(a, b) for a, b in combinations(range(graph.size), 2))
         slowest = min((usable_of_hop(link) for link in pairs if _is_known_hop(link)), default=0.0)
-        # An unknown hop is as slow as the slowest one that is known: no bandwidth is assumed that may not be there.
-        # Direct links cost a ring nothing.
+        # An unknown hop is as slow as the slowest one that is known: no bandwidth is assumed that may not be
+        # there. Direct links cost a ring nothing.
         self._hops = [
             [inf if link.kind.is_direct else usable_of_hop(link) or slowest for link in row]
             for row in graph.links
@@ -359,13 +365,12 @@ class SetRates:
         """Return the busbw of the set *mask* in GB/s; 0 for fewer than two."""
         if mask & (mask - 1) == 0:
             return 0.0
-        measured = _measured_busbw(self._measured, self._graph, mask) if self._measured else None
-        return round(measured if measured is not None else self._predicted(mask), _DECIMALS)
+        return round(self._predicted(mask), _DECIMALS)
 
     def every_busbw(self) -> list[float]:
         """Return the busbw of every set by its mask; on a mesh of more GPUs than are packed, all at once."""
         masks, island = range(1 << self._graph.size), self._islands[0] if self._islands else None
-        per_link = island.per_link() if island and not self._measured else 0.0
+        per_link = island.per_link() if island else 0.0
         if not island or not per_link or island.mask != masks[-1]:
             return [self.busbw(mask) for mask in masks]
         fewest, joined = island.fewest_of_every_set()
@@ -376,9 +381,10 @@ class SetRates:
         ]
 
     def closed_rings(self, mask: int) -> int:
-        """Return how many rings pass through each GPU of *mask* once over direct links; 0 where none is packed exactly.
+        """Return how many rings pass each GPU of *mask* once over direct links; 0 if none is packed exactly.
 
-        Behind switches, in full meshes and over PCIe sets of a size have equally many, so there they do not distinguish sets.
+        Behind switches, in full meshes and over PCIe sets of a size have equally many, so there they do not
+        distinguish sets.
         """
         for island in self._islands:
             if not mask & ~island.mask:
@@ -387,7 +393,7 @@ class SetRates:
 
     def _predicted(self, mask: int) -> float:
         for island in self._islands:
-            # The links may join the set and still hold no channel, such as a chain of GPUs before NCCL 2.8.
+            # The links may join the set and still hold no channel.
             if not mask & ~island.mask and (over_links := island.busbw(mask)):
                 return over_links
         # A set that reaches beyond one island, or holds a GPU without direct links, crosses PCIe in any case.
@@ -396,12 +402,13 @@ class SetRates:
     def _over_pcie(self, mask: int) -> float:
         """Return the rate of the slowest hop that a ring cannot avoid.
 
-        That is the narrowest hop of the widest tree over the set, in which direct links cost nothing; PCIe carries both
-        directions at once, so going around the tree takes no hop twice the same way. It is found from the slowest rate
-        up: hops of one rate or more join the set, or some hop is narrower.
+        That is the narrowest hop of the widest tree over the set, in which direct links cost nothing; PCIe
+        carries both directions at once, so going around the tree takes no hop twice the same way. It is found
+        from the slowest rate up: hops of one rate or more join the set, or some hop is narrower.
 
-        Of four GPUs with 12 GB/s within the pairs 0-1 and 2-3 and 8 GB/s between the pairs, hops of 12 leave the pairs
-        apart and hops of 8 join them: every ring crosses between the pairs, and runs at the pace of 8.
+        Of four GPUs with 12 GB/s within the pairs 0-1 and 2-3 and 8 GB/s between the pairs, hops of 12 leave
+        the pairs apart and hops of 8 join them: every ring crosses between the pairs, and runs at the pace of
+        8.
         """
         narrowest = self._narrowest
         for rate, adjacent in self._adjacent_by_rate:
@@ -416,11 +423,13 @@ class SetRates:
 
 
 def joined(mask: int, adjacent: Sequence[int]) -> bool:
-    """Whether the GPUs of *mask* are connected among themselves; *adjacent* has the neighbours of each as a mask.
+    """Whether the GPUs of *mask* are connected among themselves.
+
+    *adjacent* has the neighbours of each as a mask.
 
     >>> joined(0b0111, [0b0010, 0b0101, 0b0010, 0])  # the chain 0-1-2
     True
-    >>> joined(0b0101, [0b0010, 0b0101, 0b0010, 0])  # its ends alone
+    >>> joined(0b0101, [0b0010, 0b0101, 0b0010, 0])  # only its ends
     False
     """
     frontier = mask & -mask
@@ -437,36 +446,13 @@ def _is_known_hop(link: Link) -> bool:
     return not link.kind.is_direct and link.bandwidth > 0
 
 
-def _measured_busbw(measured: Measured, graph: LinkGraph, mask: int) -> float | None:
-    members = positions_of(mask)
-    # A measurement of such a set goes before one of all sets of its size. Canonical forms are slow to compute, so a set
-    # of another size is ruled out first.
-    if any(len(matrix) == len(members) for matrix, _ in measured.sets):
-        words = [["X" if a == b else graph.between(a, b).label for b in members] for a in members]
-        form = _form(words)
-        for matrix, busbw in measured.sets:
-            if len(matrix) == len(members) and _form(matrix) == form:
-                return busbw
-    return dict(measured.sizes).get(len(members))
-
-
-def _form(words: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], tuple[tuple[int, ...], ...]]:
-    """Return a value that is equal for matrices of link words that differ only in how the GPUs are numbered."""
-    legend = sorted({word for row in words for word in row})
-    number = {word: index for index, word in enumerate(legend)}
-    return tuple(legend), canonical([[number[word] for word in row] for row in words]).rows
-
-
 class _Island:
     """A group of GPUs that direct links connect, and the rule by which its sets are rated."""
 
-    def __init__(
-        self, graph: LinkGraph, links: "_DirectLinks", members: _Members, machine: str, model: BandwidthModel
-    ) -> None:
+    def __init__(self, graph: LinkGraph, links: "_DirectLinks", members: _Members, machine: str) -> None:
         self.mask = sum(1 << gpu for gpu in members)
         self._links = links
         self._machine = machine
-        self._model = model
         pairs = {graph.between(a, b) for a, b in combinations(members, 2)}
         link = pairs.pop()
         # A switch, or a full mesh of XGMI, joins any two GPUs by the same link.
@@ -478,7 +464,6 @@ class _Island:
 
     @cached_property
     def _packings(self) -> Mapping[int, Packing]:
-        """The exact packing of every set."""
         masks, between = [0], self._graph.between
         for gpu in self._members:
             masks += [mask | 1 << gpu for mask in masks]
@@ -491,12 +476,13 @@ class _Island:
         """Return the rate of a set inside the island, 0 where its direct links carry no collective."""
         link, size = self._uniform, mask.bit_count()
         if link and link.kind is LinkClass.NVSWITCH:
-            return switched_busbw(link, size, self._machine, self._model)
+            return switched_busbw(link, size, self._machine)
         if link:
             return (size - 1) * direct_count(link) * usable_of_one(link)
         if self._packs:
-            return _packed_busbw(self._packings[mask], size, self._links.slowest(mask), self._model)
-        # No more channels pass through a GPU than it has links, so that the fewest of any member bound the set.
+            return _packed_busbw(self._packings[mask], size, self._links.slowest(mask))
+        # No more channels pass through a GPU than it has links, so that the fewest of any member bound the
+        # set.
         fewest = self._links.fewest(mask)
         return fewest * self._links.slowest(mask) if fewest and self._links.join(mask) else 0.0
 
@@ -560,7 +546,8 @@ class _DirectLinks:
 
     def slowest(self, mask: int) -> float:
         """Return the usable rate of the slowest single link within *mask*; every channel runs at its pace."""
-        # Where all links have one rate, so do those of the set; without a link it has no channel that would use it.
+        # Where all links have one rate, so do those of the set; without a link it has no channel that would
+        # use it.
         if self._is_even:
             return self._slowest
         members = positions_of(mask)
@@ -568,20 +555,16 @@ class _DirectLinks:
         return slowest if slowest < inf else 0.0
 
 
-def _packed_busbw(packing: Packing, size: int, link_rate: float, model: BandwidthModel) -> float:
+def _packed_busbw(packing: Packing, size: int, link_rate: float) -> float:
     """Return the busbw of *size* GPUs over the channels of *packing*, each at *link_rate*.
 
-    A chain is a tree with one GPU per level: its algorithm bandwidth is ``TREE_EFFICIENCY`` of a link, and bus bandwidth
-    is 2 (k - 1) / k times that.
+    A chain is a tree with one GPU per level: its algorithm bandwidth is ``TREE_EFFICIENCY`` of a link, and
+    bus bandwidth is 2 (k - 1) / k times that.
 
     >>> four_v100 = Packing(closed=0, relayed=2, chains=2)
-    >>> round(_packed_busbw(four_v100, 4, 22.5, BandwidthModel()), 2)  # 2 chains x 22.5 x 0.92 x 6/4 > 2 rings x 22.5
+    >>> round(_packed_busbw(four_v100, 4, 22.5), 2)  # 2 chains x 22.5 x 0.92 x 6/4 > 2 rings x 22.5
     62.1
-    >>> _packed_busbw(four_v100, 4, 22.5, BandwidthModel(nccl=(2, 7)))  # only closed rings count before NCCL 2.8
-    0.0
     """
-    if not model.relays:
-        return packing.closed * link_rate
     rings = packing.relayed * link_rate
     chains = packing.chains * link_rate * TREE_EFFICIENCY * 2 * (size - 1) / size
     return max(rings, chains)

@@ -1,9 +1,9 @@
 """One kind of node, and the best set of k GPUs among those that are free in it.
 
-Sets are compared by, in this order: predicted bus bandwidth of the whole set; for a gang over several nodes, GPUs
-with a NIC of their own next to them; what the GPUs that stay free lose in value (``set_values``); closed rings; NUMA nodes, PCIe roots, alignment,
-NICs, link bandwidth (``locality``); lowest positions.
-Every set is compared, or one of those that differ by interchangeable GPUs only (``ranking``).
+Sets are compared by, in this order: predicted bus bandwidth of the whole set; for a gang over several nodes,
+GPUs with a NIC of their own next to them; what the GPUs that stay free lose in value (``set_values``); closed
+rings; NUMA nodes, PCIe roots, alignment, NICs, link bandwidth (``locality``); lowest positions. Every set is
+compared, or one of those that differ by interchangeable GPUs only (``ranking``).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, combinations, groupby, islice
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Gpu, GpuNode, Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import (
-    DEFAULT_MODEL,
     SETS_KEPT,
-    BandwidthModel,
     Locality,
     Place,
     RingOrder,
@@ -24,19 +21,21 @@ from arena_topo.planner.gpus.bandwidth import (
     positions_of,
 )
 from arena_topo.planner.gpus.busbw import SetRates, SetValues
-from arena_topo.planner.gpus.canonical import Matrix, twins
+from arena_topo.planner.gpus.packing import Matrix, twins
 from arena_topo.planner.memo import Memo
 
-# The sets of GPUs of a node with which the kubelet admits the workers of a gang, and how the workers share them.
+# The sets of GPUs of a node with which the kubelet admits the workers of a gang, and how the workers share
+# them.
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneRule:
     """How many GPUs of each NUMA node a gang may take.
 
-    ``zones`` are the positions on each NUMA node, as bits, and ``most`` are as many numbers of GPUs. Where ``shares`` is
-    empty every worker's ``gpus`` lie on one NUMA node: of each a multiple of them may be taken, up to its most. Else
-    ``shares`` are what each worker gets of each NUMA node, and ``most`` is their sum, which is taken exactly.
+    ``zones`` are the positions on each NUMA node, as bits, and ``most`` are as many numbers of GPUs. Where
+    ``shares`` is empty every worker's ``gpus`` lie on one NUMA node: of each a multiple of them may be taken,
+    up to its most. Else ``shares`` are what each worker gets of each NUMA node, and ``most`` is their sum,
+    which is taken exactly.
 
     Two workers of two GPUs may take 0-1 and 4-5, or four of one side, of eight GPUs on two NUMA nodes:
 
@@ -90,20 +89,22 @@ class ZoneRule:
 
 # Which set of k free GPUs is the best, and which comes second.
 #
-# Every set is compared, or one of those that differ by interchangeable GPUs only. Where these are still too many, a good
-# set is grown instead, GPU by GPU.
+# Every set is compared, or one of those that differ by interchangeable GPUs only. Where these are still too
+# many, a good set is grown instead, GPU by GPU.
 
 # Eight GPUs have 256 sets: rating all of them once is cheaper than grouping them by kind each time.
 _SMALL = 8
 _MOST_COMPARED = 20_000
 _MOST_GPUS_COMPARED = 2_200_000
 """GPUs of the machine, counted once for each set: sets of a large machine take longer to compare."""
+_NIC_WEIGHT = 1e6
+"""Any number of NICs near a set of isolated pods goes before any busbw in GB/s."""
 _DIRECT_WEIGHT = 1000
 """Any direct link goes before any number of PCIe hops."""
 _MOST_WIDENED = 1_000_000
 """Links that are added up while sets are grown. That is enough to grow one from each of a hundred GPUs."""
 
-Rated = tuple[float, int]
+_Rated = tuple[float, int]
 """The busbw of a set, negative so that less is better, and its mask."""
 
 
@@ -128,7 +129,7 @@ class _Ranking:
         self._kinds = kinds
         self._small = size <= _SMALL
         self._most_compared = min(_MOST_COMPARED, _MOST_GPUS_COMPARED // max(size, 1))
-        self._sorted: Memo[int, list[Rated]] = Memo(
+        self._sorted: Memo[int, list[_Rated]] = Memo(
             lambda k: self._rated(_combinations_of(kinds, k)), limit=_SMALL
         )
 
@@ -137,11 +138,18 @@ class _Ranking:
         return self._small or _count_of_each_kind(self._kinds, free, k) <= self._most_compared
 
     def two_best(
-        self, free: int, k: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
+        self,
+        free: int,
+        k: int,
+        *,
+        across_nodes: bool = False,
+        isolated: bool = False,
+        rule: ZoneRule | None = None,
     ) -> tuple[int, int | None]:
         """Return the best and the second best set of *k* GPUs among *free*, None where there is only one.
 
-        *across_nodes*: the set belongs to a gang over several nodes. Only sets that *rule* allows count.
+        *across_nodes*: the set belongs to a gang over several nodes. *isolated*: its pods exchange over the
+        nearest NICs, so that more of them go before any busbw of links. Only sets that *rule* allows count.
         """
         if self._small:
             rated = [(rate, mask) for rate, mask in self._sorted[k] if mask & ~free == 0]
@@ -150,6 +158,9 @@ class _Ranking:
         if rule:
             # Interchangeable GPUs are on one NUMA node, so that all sets of a kind are allowed, or none.
             rated = [(rate, mask) for rate, mask in rated if rule.allows(mask)]
+        if isolated:
+            across_nodes = True
+            rated = sorted((rate - _NIC_WEIGHT * self._locality.nics(mask), mask) for rate, mask in rated)
         best: list[int] = []
         # Tie-breakers are slow to compute, so only the sets that share the highest rates get them.
         for _, equally_fast in groupby(rated, key=lambda entry: entry[0]):
@@ -162,7 +173,7 @@ class _Ranking:
                 return best[0], best[1]
         return best[0], None
 
-    def _rated(self, masks: Iterator[int]) -> list[Rated]:
+    def _rated(self, masks: Iterator[int]) -> list[_Rated]:
         return sorted((-self._values.busbw(mask), mask) for mask in masks)
 
     def _tie_breakers(self, free: int, mask: int, *, across_nodes: bool) -> tuple[object, ...]:
@@ -171,7 +182,7 @@ class _Ranking:
             # Between nodes the NICs carry everything: one for each GPU is worth more than what stays free.
             -self._locality.served(mask) if across_nodes else 0,
             -self._values.value(left),
-            # Older versions of NCCL, and its low-latency protocols, use closed rings alone.
+            # Older versions of NCCL, and its low-latency protocols, use only closed rings.
             -self._closed_rings(mask),
             self._locality.nearness(mask),
             -self._locality.whole_blocks(left),
@@ -232,7 +243,7 @@ def _lowest_sets(free: int, kind: Sequence[int]) -> list[int]:
 
 
 def _grow(graph: LinkGraph, free: Sequence[int], k: int, busbw: Callable[[int], float]) -> int:
-    """Return a good set of *k* of the GPUs *free*, which ascend: the best by *busbw* of the sets grown from each of them.
+    """Return a good set of *k* of the ascending GPUs *free*: the best by *busbw* of those grown from each.
 
     On machines of hundreds of GPUs sets are grown from some of them only, evenly spread.
     """
@@ -248,7 +259,7 @@ def _grow(graph: LinkGraph, free: Sequence[int], k: int, busbw: Callable[[int], 
 
 
 def _grown_from(seed: int, weights: Mapping[int, Sequence[float]], free: Sequence[int], k: int) -> int:
-    """Return the set that starts with *seed* and takes, again and again, the GPU with the widest links to the set."""
+    """Return the set that starts with *seed* and takes the GPU with the widest links to the set each time."""
     left = [gpu for gpu in free if gpu != seed]
     widths = [0.0] * len(left)
     mask, newest = 1 << seed, seed
@@ -275,12 +286,13 @@ _MOST_NODES = 200_000
 class GpuChoice:
     """A set of GPUs, and why it is the one.
 
-    ``mask`` has bit i for position i in ``GpuNode.gpus``; ``order`` are the same positions in ring order, in which
-    they should be visible. ``busbw`` is the predicted all-reduce bus bandwidth in GB/s: 0.0 for one GPU, which has
-    no peer, and where links are not known. ``best`` is the best that so many GPUs can have on the empty machine.
-    ``loss`` is the value that the GPUs staying free lose (GB/s, summed over set sizes), 0.0 where it is not known.
-    ``runner_up`` is the second best set and its busbw, None where there is no other. ``exact`` says that all sets
-    were compared, and by proven packings; it is False on machines too large and too irregular for that.
+    ``mask`` has bit i for position i in ``GpuNode.gpus``; ``order`` are the same positions in ring order, in
+    which they should be visible. ``busbw`` is the predicted all-reduce bus bandwidth in GB/s: 0.0 for one
+    GPU, which has no peer, and where links are not known. ``best`` is the best that so many GPUs can have on
+    the empty machine. ``loss`` is the value that the GPUs staying free lose (GB/s, summed over set sizes),
+    0.0 where it is not known. ``runner_up`` is the second best set and its busbw, None where there is no
+    other. ``exact`` says that all sets were compared, and by proven packings; it is False on machines too
+    large and too irregular for that.
     """
 
     mask: int
@@ -298,17 +310,18 @@ class Machine:
     ``size`` is the number of GPUs.
     """
 
-    def __init__(self, graph: LinkGraph, places: Sequence[Place], name: str, model: BandwidthModel) -> None:
-        """Take the links, the places of the GPUs by position, the machine type and the bandwidth model."""
+    def __init__(self, graph: LinkGraph, places: Sequence[Place], name: str) -> None:
+        """Take the links, the places of the GPUs by position, and the machine type."""
         matrix, legend = _numbered(graph)
-        self._rates = rates = SetRates(graph, name, model)
+        self._rates = rates = SetRates(graph, name)
         self.size = graph.size
-        self._content = (graph, tuple(places), name, model)
-        # Machines are part of node states, which are looked up once per node, and hashing all links takes long.
+        self._content = (graph, tuple(places), name)
+        # Machines are part of node states, which are looked up once per node, and hashing all links takes
+        # long.
         self._hash = hash(self._content)
         self._graph = graph
         self._all = (1 << graph.size) - 1
-        labelled = _digest(matrix, legend, name, model)
+        labelled = _digest(matrix, legend, name)
         self._values = SetValues(matrix, rates.busbw, labelled, rates.every_busbw)
         locality = Locality(graph, places)
         self._ranking = _Ranking(
@@ -336,21 +349,32 @@ class Machine:
         return self._values.busbw(mask)
 
     def best(
-        self, free: int, k: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
+        self,
+        free: int,
+        k: int,
+        *,
+        across_nodes: bool = False,
+        isolated: bool = False,
+        rule: ZoneRule | None = None,
     ) -> GpuChoice | None:
         """Return the best set of *k* GPUs among *free*, or None where fewer are free or *k* is not positive.
 
-        *across_nodes*: the set belongs to a gang over several nodes, which NICs serve. *rule* allows one set or more.
+        *across_nodes*: the set belongs to a gang over several nodes, which NICs serve. *isolated*: it belongs
+        to pods that exchange over NICs on one node too. *rule* allows one set or more.
         """
         free &= self._all
-        return self._choices[free, k, across_nodes, rule] if 0 < k <= free.bit_count() else None
+        if not 0 < k <= free.bit_count():
+            return None
+        return self._choices[free, k, across_nodes, isolated, rule]
 
-    def _choose(self, question: tuple[int, int, bool, ZoneRule | None]) -> GpuChoice:
-        free, k, across_nodes, rule = question
+    def _choose(self, question: tuple[int, int, bool, bool, ZoneRule | None]) -> GpuChoice:
+        free, k, across_nodes, isolated, rule = question
         # Too many states to value, or too many sets to compare: one good set is grown instead.
         if not self._values.are_few or not self._ranking.can_compare(free, k):
             return self._grown(free, k, rule)
-        winner, second = self._ranking.two_best(free, k, across_nodes=across_nodes, rule=rule)
+        winner, second = self._ranking.two_best(
+            free, k, across_nodes=across_nodes, isolated=isolated, rule=rule
+        )
         return GpuChoice(
             mask=winner,
             order=self._orders.of(winner),
@@ -369,7 +393,8 @@ class Machine:
         if self._values.are_few:
             best, loss = self._values.best_busbw(k), self.loss(free, mask)
             return GpuChoice(mask, order, busbw, best, loss, exact=False)
-        # A set grown on the empty machine is no proof: the one grown from the free GPUs may happen to be better.
+        # A set grown on the empty machine proves nothing: the one grown from the free GPUs may happen to be
+        # better.
         best = self.busbw(self._grown_masks[self._all, k])
         return GpuChoice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
@@ -387,15 +412,14 @@ class Machine:
 class MachineCatalog:
     """The machines of a fleet's nodes; equal nodes share one machine, and what it has computed.
 
-    Most nodes share the very objects of their links and GPUs, because one reader made them, so nodes are looked up by
-    identity first and by content second. The catalog keeps those objects alive, so that no other object gets their
-    identity. It is bounded: when it is full it forgets everything. Machines are equal by content, so no answer
-    depends on which object a node gets.
+    Most nodes share the very objects of their links and GPUs, because one reader made them, so nodes are
+    looked up by identity first and by content second. The catalog keeps those objects alive, so that no other
+    object gets their identity. It is bounded: when it is full it forgets everything. Machines are equal by
+    content, so no answer depends on which object a node gets.
     """
 
-    def __init__(self, model: BandwidthModel = DEFAULT_MODEL) -> None:
-        """Take the bandwidth model of all machines."""
-        self.model = model
+    def __init__(self) -> None:
+        """Know no machine yet."""
         self._by_node: dict[tuple[int, int, str], tuple[LinkGraph, tuple[Gpu, ...], Machine | None]] = {}
         self._graph_by_id: dict[int, LinkGraph] = {}
         self._equal_graph: dict[LinkGraph, LinkGraph] = {}
@@ -426,7 +450,7 @@ class MachineCatalog:
         graph = self._graph_by_id[graph_id]
         kinds = {graph.between(a, b).kind for a, b in combinations(range(graph.size), 2)}
         is_known = graph.size == len(places) > 0 and kinds != {LinkClass.UNKNOWN}
-        return Machine(graph, places, name, self.model) if is_known else None
+        return Machine(graph, places, name) if is_known else None
 
     def _forget(self) -> None:
         # All at once, because content is found by the identity of graphs that ``_graph_by_id`` keeps alive.
@@ -439,8 +463,8 @@ class MachineCatalog:
 def free_mask(node: GpuNode) -> int | None:
     """Return the positions of the healthy GPUs of *node* that no pod uses, as bits; None where they are not known.
 
-    They are not known where the node does not list its GPUs, or says how many are in use and not which, or where
-    more of them seem to be free than the node can give.
+    They are not known where the node does not list its GPUs, or says how many are in use and not which, or
+    where more of them seem to be free than the node can give.
     """
     if not node.gpus:
         return None
@@ -478,7 +502,7 @@ def _digest(*parts: object) -> str:
 
 
 def _kinds(matrix: Matrix, locality: Locality) -> list[list[int]]:
-    """Return the positions by interchangeability: twins in links whose places do not differ either."""
+    """Return the positions by interchangeability: twins in their links whose places do not differ either."""
     class_of = twins(matrix)
     kinds: list[list[int]] = []
     for gpu, name in enumerate(class_of):

@@ -2,33 +2,36 @@
 
 How many channels fit at once into links of limited capacity: an integer packing by depth-first search.
 
-With one unit of capacity on each of the arcs 01, 12 and 23, a channel over 01 and 12 excludes one over 12 and 23,
-and leaves no arc for it; the single arcs 01 and 23 fit next to each other. The shortest channels are tried first:
+With one unit of capacity on each of the arcs 01, 12 and 23, a channel over 01 and 12 excludes one over 12 and
+23, and leaves no arc for it; the single arcs 01 and 23 fit next to each other. The shortest channels are
+tried first:
 
 >>> _fill([((0, 1), (1, 2)), ((0, 1),), ((2, 3),)], {(0, 1): 1, (1, 2): 1, (2, 3): 1}, bound=3)
 (2, True)
 
 How many rings and chains a set of GPUs can hold at once over the links among themselves.
 
-NCCL builds its collectives from *rings* (each GPU sends to the next, the last to the first) and, inside a node,
-from *chains* (its trees have one GPU per level there). Each channel takes, at every hop, one link: in one direction
-in a ring, in both in a chain. How many channels fit side by side is an integer packing:
+NCCL builds its collectives from *rings* (each GPU sends to the next, the last to the first) and, inside a
+node, from *chains* (its trees have one GPU per level there). Each channel takes, at every hop, one link: in
+one direction in a ring, in both in a chain. How many channels fit side by side is an integer packing:
 
 - closed rings: directed Hamiltonian cycles over direct links;
-- relayed rings: a hop between two GPUs without a link may pass through one other *member*, and then takes a link
-  on both legs (NCCL's path type NVB, ``src/graph/paths.cc``, since 2.8);
+- relayed rings: a hop between two GPUs without a link may pass through one other *member*, and then takes a
+  link on both legs (NCCL's path type NVB, ``src/graph/paths.cc``, since 2.8);
 - chains: undirected Hamiltonian paths over direct links.
 
 Meant for sets of at most eight GPUs.
 
-Three GPUs with one link from 0 to 1 and one from 1 to 2 hold no closed ring, because nothing joins 2 to 0. One ring is
-relayed: 2 reaches 0 through 1, and the ring then uses both directions of both links. One chain fits, 0-1-2.
+Three GPUs with one link from 0 to 1 and one from 1 to 2 hold no closed ring, because nothing joins 2 to 0.
+One ring is relayed: 2 reaches 0 through 1, and the ring then uses both directions of both links. One chain
+fits, 0-1-2.
 
 >>> pack([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
 Packing(closed=0, relayed=1, chains=1, exact=True)
 
-Four GPUs with one link between any two have six links, twelve directions. Two directed rings of four hops fit (0 1 2 3
-and back), and no third, although four directions are left; two chains of three links use up all six links.
+Four GPUs with one link between any two have six links, twelve directions. Two directed rings of four hops fit
+(0 1 2 3 and back), and no third, although four directions are left; two chains of three links use up all six
+links.
 
 >>> pack([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])
 Packing(closed=2, relayed=2, chains=2, exact=True)
@@ -38,7 +41,7 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import combinations, islice, pairwise, permutations
@@ -47,27 +50,200 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from arena_topo import files
-from arena_topo.planner.gpus.canonical import Canonical, canonical
+
+# Canonical forms: two machines that differ only in how their GPUs are numbered get the same one.
+#
+# Positions are coloured, and colours refined until they are stable: positions that see different links get
+# different colours. While several positions share a colour, one position of the first such colour is singled
+# out, each of them in turn, until all colours differ; the least matrix that results is the form. Two ways
+# that give the same matrix show a symmetry, and what it maps to something tried is not tried again (McKay,
+# "Practical graph isomorphism", 1981); neither is a position whose exchange with one that was tried changes
+# nothing.
+
+Matrix = Sequence[Sequence[int]]
+
+_MOST_LEAVES = 500
+"""The search ends after so many relabelled matrices. Equal forms then still mean equal machines, but one machine may
+have several forms: tables are computed once for each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canonical:
+    """A relabelled matrix and the relabelling: ``order[i]`` is the old position of the GPU at place i."""
+
+    rows: tuple[tuple[int, ...], ...]
+    order: tuple[int, ...]
+
+
+def canonical(matrix: Matrix) -> Canonical:
+    """Return the canonical form of a symmetric *matrix* of small integers.
+
+    The path 0-1-2 has one link from 0 to 1 and one from 1 to 2. Refinement tells 1, which sees two links,
+    from 0 and 2, which see one; 0 and 2 are twins, so it is enough to single out 0. The ends come first,
+    because their colour is lower:
+
+    >>> canonical([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    Canonical(rows=((0, 0, 1), (0, 0, 1), (1, 1, 0)), order=(0, 2, 1))
+
+    Numbered 1-0-2, the same path has the same rows:
+
+    >>> canonical([[0, 1, 1], [1, 0, 0], [1, 0, 0]]).rows
+    ((0, 0, 1), (0, 0, 1), (1, 1, 0))
+    """
+    search = _FormSearch(matrix, twins(matrix))
+    search.explore([0] * len(matrix), ())
+    return Canonical(search.rows, search.order)
+
+
+def twins(matrix: Matrix) -> list[int]:
+    """Return the class of each position: those of one class may be exchanged and the matrix stays the same.
+
+    A class is named by its lowest position. The ends of a path are twins:
+
+    >>> twins([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    [0, 1, 0]
+    """
+    size = range(len(matrix))
+
+    def alike(a: int, b: int) -> bool:
+        return matrix[a][a] == matrix[b][b] and all(
+            matrix[a][c] == matrix[b][c] for c in size if c not in (a, b)
+        )
+
+    # Two twins have equal rows once each has their own link in place of its diagonal: sums of hashes find who
+    # may be one, where comparing each with each takes a minute for a thousand GPUs. Squared, since hashes of
+    # small numbers are nearly linear, and the sums of many rows would be equal.
+    alike_by_sum: dict[tuple[int, int, int], list[int]] = {}
+    classes: list[int] = []
+    for b, row in enumerate(matrix):
+        others = sum(hash((c, link)) ** 2 for c, link in enumerate(row) if c != b)
+        keys = [(row[b], link, others + hash((b, link)) ** 2) for link in {*row}]
+        possible = {a for key in keys for a in alike_by_sum.get(key, ())}
+        classes.append(next((a for a in sorted(possible) if alike(a, b)), b))
+        # The first of a class stands for all of it.
+        if classes[b] == b:
+            for key in keys:
+                alike_by_sum.setdefault(key, []).append(b)
+    return classes
+
+
+@dataclass(slots=True)
+class _FormSearch:
+    """The depth-first search, and the best leaf so far: its ``rows``, their ``order``, and the ``path`` to it."""
+
+    matrix: Matrix
+    twins: Sequence[int]
+    rows: tuple[tuple[int, ...], ...] = ()
+    order: tuple[int, ...] = ()
+    path: tuple[int, ...] = ()
+    symmetries: list[dict[int, int]] = field(default_factory=list)
+    leaves: int = 0
+
+    def explore(self, colours: Sequence[int], path: tuple[int, ...]) -> int:
+        """Search below the positions of *path*, singled out so far; return the depth at which to continue."""
+        refined = _refine(self.matrix, colours)
+        shared = _first_shared_colour(refined)
+        if not shared:
+            return self._leaf(sorted(range(len(refined)), key=refined.__getitem__), path)
+        tried: set[int] = set()
+        # In reverse, so that the lowest position of each class is the one that remains.
+        one_of_each_class = {self.twins[position]: position for position in reversed(shared)}.values()
+        for position in one_of_each_class:
+            if tried & self._orbit(position, path):
+                continue
+            # Doubled colours leave a free one below each, which the position gets.
+            singled_out = [2 * colour - (other == position) for other, colour in enumerate(refined)]
+            depth = self.explore(singled_out, (*path, position))
+            # A symmetry was found further up: everything below this path repeats what was tried there.
+            if depth < len(path) or self.leaves >= _MOST_LEAVES:
+                return depth
+            tried.add(position)
+        return len(path)
+
+    def _leaf(self, order: Sequence[int], path: tuple[int, ...]) -> int:
+        self.leaves += 1
+        rows = tuple(tuple(self.matrix[a][b] for b in order) for a in order)
+        if self.path and rows == self.rows:
+            self.symmetries.append(dict(zip(self.order, order, strict=True)))
+            # Below the first difference of the two paths everything would come again: continue with what
+            # follows there.
+            return next(depth for depth, (a, b) in enumerate(zip(self.path, path, strict=True)) if a != b)
+        if not self.order or rows < self.rows:
+            self.rows, self.order, self.path = rows, tuple(order), path
+        return len(path)
+
+    def _orbit(self, position: int, path: tuple[int, ...]) -> set[int]:
+        """Return where the known symmetries that keep all of *path* can take *position*."""
+        keeping = [
+            symmetry for symmetry in self.symmetries if all(symmetry[fixed] == fixed for fixed in path)
+        ]
+        orbit, frontier = {position}, [position]
+        while frontier:
+            source = frontier.pop()
+            images = {
+                image
+                for symmetry in keeping
+                for image in (symmetry[source], *(a for a, b in symmetry.items() if b == source))
+            } - orbit
+            orbit |= images
+            frontier += images
+        return orbit
+
+
+def _first_shared_colour(colours: Sequence[int]) -> list[int]:
+    """Return the positions of the first colour that several have."""
+    ordered = sorted(colours)
+    first = next((a for a, b in pairwise(ordered) if a == b), None)
+    return [position for position, colour in enumerate(colours) if colour == first]
+
+
+def _refine(matrix: Matrix, colours: Sequence[int]) -> list[int]:
+    """Return the coarsest colours, 0 upwards, that are at least as fine as *colours* and stable.
+
+    >>> _refine([[0, 1, 0], [1, 0, 1], [0, 1, 0]], [0, 0, 0])
+    [0, 1, 0]
+    """
+    size = range(len(matrix))
+    current = _ranked(colours)
+    while True:
+        finer = _ranked(
+            [
+                (current[a], matrix[a][a], tuple(sorted((matrix[a][b], current[b]) for b in size if b != a)))
+                for a in size
+            ]
+        )
+        # Refining only splits colours, so none was split where their number is the same.
+        if len(set(finer)) == len(set(current)):
+            return finer
+        current = finer
+
+
+def _ranked(values: Sequence[Any]) -> list[int]:
+    ranks = {value: rank for rank, value in enumerate(sorted(set(values)))}
+    return [ranks[value] for value in values]
+
 
 # Tables that are expensive to compute: shipped for common machines, stored in the user's cache for others.
 #
-# The cache is only a hint: a table that cannot be read is computed again, and one that cannot be written is used anyway.
+# The cache is only a hint: a table that cannot be read is computed again, and one that cannot be written is
+# used anyway.
 
 Table = TypeVar("Table")
 
 _VERSION = 1
-_SHIPPED = Path(__file__).parent / "shipped"
+SHIPPED = Path(__file__).with_name("packings.json")
+"""The tables of common machines by name, which ``tools/packings.py`` writes."""
 
 
 def load_table(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
-    """Return what *read* makes of the table called *name*, or None where there is none that it can read.
+    """Return what *read* makes of the table called *name*, or None if there is none that it can read.
 
     *read* raises ``ValueError`` for a table that it does not accept.
     """
-    for text_of in (_shipped, _stored):
-        # A file that is missing, is no JSON or is nested too deeply counts as no table.
-        with suppress(ValueError, RecursionError):
-            table = json.loads(text_of(name))
+    for table_of in (_shipped, _stored):
+        # A file that is missing, is not JSON or is nested too deeply counts as no table.
+        with suppress(OSError, ValueError, RecursionError):
+            table = table_of(name)
             if isinstance(table, dict):
                 return read(table)
     return None
@@ -93,7 +269,6 @@ def store_table(name: str, table: dict[str, Any]) -> None:
 
 
 def _tables_folder() -> Path:
-    """Return the folder of tables in the user's cache."""
     return files.cache_folder() / "gpusets"
 
 
@@ -102,20 +277,16 @@ def file_name(name: str) -> str:
     return f"{name}.v{_VERSION}.json"
 
 
-def _shipped(name: str) -> str:
-    with suppress(OSError):
-        return (_SHIPPED / file_name(name)).read_text()
-    return ""
+def _shipped(name: str) -> Any:
+    return json.loads(SHIPPED.read_text()).get(name)
 
 
-def _stored(name: str) -> str:
-    with suppress(OSError, UnicodeDecodeError):
-        return (_tables_folder() / file_name(name)).read_text()
-    return ""
+def _stored(name: str) -> Any:
+    return json.loads((_tables_folder() / file_name(name)).read_text())
 
 
-Arc = tuple[int, int]
-Channel = tuple[Arc, ...]
+_Arc = tuple[int, int]
+Channel = tuple[_Arc, ...]
 """The arcs that a channel takes, one unit of each; an arc may come twice."""
 
 # Steps and not seconds, so that a faster machine does not get another answer.
@@ -124,7 +295,7 @@ _MOST_STEPS = 10_000
 _MOST_COMPARED = 2_000
 
 
-def _fill(channels: Iterable[Channel], capacities: Mapping[Arc, int], bound: int) -> tuple[int, bool]:
+def _fill(channels: Iterable[Channel], capacities: Mapping[_Arc, int], bound: int) -> tuple[int, bool]:
     """Return how many of *channels* (each any number of times) fit into *capacities*, and whether that is proven.
 
     *bound* is a number that cannot be exceeded. Not proven means that the search ended early, with a packing
@@ -133,7 +304,7 @@ def _fill(channels: Iterable[Channel], capacities: Mapping[Arc, int], bound: int
     fields = _Fields.of(capacities)
     lengths = {fields.taken(channel): len(channel) for channel in channels}
     shortest_first = sorted(lengths, key=lambda taken: (lengths[taken], taken))
-    search = _Search(_minimal(shortest_first, fields.guards), lengths, fields.guards, bound)
+    search = _PackingSearch(_minimal(shortest_first, fields.guards), lengths, fields.guards, bound)
     search.extend(search.channels, fields.full, sum(capacities.values()), 0)
     return search.most, search.steps < _MOST_STEPS or search.most >= bound
 
@@ -142,17 +313,17 @@ def _fill(channels: Iterable[Channel], capacities: Mapping[Arc, int], bound: int
 class _Fields:
     """Capacities packed into one integer: a field for each arc, with a guard bit above it.
 
-    Taking a channel is one subtraction for all arcs, and an overdrawn arc clears its guard. Two arcs of capacity 1
-    have fields of two bits: full is 0b1111 (guard, 1, guard, 1). Taking the lower arc once leaves 0b1110; taking it
-    again leaves 0b1101, in which its guard, bit 1, is clear.
+    Taking a channel is one subtraction for all arcs, and an overdrawn arc clears its guard. Two arcs of
+    capacity 1 have fields of two bits: full is 0b1111 (guard, 1, guard, 1). Taking the lower arc once leaves
+    0b1110; taking it again leaves 0b1101, in which its guard, bit 1, is clear.
     """
 
-    shift: Mapping[Arc, int]
+    shift: Mapping[_Arc, int]
     guards: int
     full: int
 
     @classmethod
-    def of(cls, capacities: Mapping[Arc, int]) -> "_Fields":
+    def of(cls, capacities: Mapping[_Arc, int]) -> "_Fields":
         # A channel takes no arc more often than its capacity, so one guard bit never borrows further.
         width = max(capacities.values(), default=1).bit_length() + 1
         shift = {arc: number * width for number, arc in enumerate(capacities)}
@@ -164,7 +335,7 @@ class _Fields:
 
 
 @dataclass(slots=True)
-class _Search:
+class _PackingSearch:
     channels: Sequence[int]
     lengths: Mapping[int, int]
     guards: int
@@ -265,7 +436,8 @@ def _rings(counts: Counts, *, relay: bool) -> Iterator[Channel]:
         # After the last GPU the ring returns to its first.
         for b in sorted(left) or [0]:
             for route in routes[here, b]:
-                # A relay may lead over a link that the ring has used, but not more often than there are links.
+                # A relay may lead over a link that the ring has used, but not more often than there are
+                # links.
                 if any(taken.count((a, c)) >= counts[a][c] for a, c in route):
                     continue
                 if left:
@@ -299,15 +471,16 @@ def _chains(counts: Counts) -> Iterator[Channel]:
         yield from (tuple(_links(path)) for path in walk((start,)) if path[0] < path[-1])
 
 
-def _links(path: Sequence[int]) -> Iterator[Arc]:
+def _links(path: Sequence[int]) -> Iterator[_Arc]:
     return ((min(hop), max(hop)) for hop in pairwise(path))
 
 
 def narrowest_cut(counts: Counts) -> int:
     """Return the fewest links whose removal parts the set in two, 0 for fewer than two GPUs.
 
-    Every ring crosses each cut at least once in either direction, and every chain at least once, so neither are there
-    more of them. The narrowest cut of two pairs with four links each and one link between the pairs is that one link.
+    Every ring crosses each cut at least once in either direction, and every chain at least once, so neither
+    are there more of them. The narrowest cut of two pairs with four links each and one link between the pairs
+    is that one link.
 
     >>> narrowest_cut([[0, 4, 1, 0], [4, 0, 0, 0], [1, 0, 0, 4], [0, 0, 4, 0]])
     1

@@ -1,15 +1,16 @@
 """The domain of a gang, and the nodes of its roles one after the other.
 
-The roles choose in turn (``board`` says in which order), each the best nodes given those before it, of the choices that
-leave the rest a place. The first of them, the role with the most GPUs, decides between the domains of the closest level
-that holds the gang: by its own merit, then by the room that it leaves, at every level.
+The roles choose in turn (``roles.gang`` says in which order), each the best nodes given those before it, of
+the choices that leave the rest a place. The first of them, the role with the most GPUs, decides between the
+domains of the closest level that holds the gang: by its own score, then by the room that it leaves, at every
+level.
 
-Whether a domain holds the gang is decided by sums for each role alone, and for all together by placing them. If the
-best nodes of one role leave no place for another, every choice is tried where that is short (``every_choice``); where it
-is not, the tightest roles are placed first, and the result says that it may not be the best.
+Whether a domain holds the gang is decided by sums for each role alone, and for all together by placing them.
+If the best nodes of one role leave no place for another, every choice is tried where that is short
+(``every_choice``); where it is not, the tightest roles are placed first, and the result says that it may not
+be the best.
 """
 
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,22 +18,23 @@ from itertools import compress, groupby, islice
 from math import inf
 from operator import itemgetter
 
-from arena_topo.model.plan import Objective, Spread
+from arena_topo.model.plan import Spread
 from arena_topo.planner.choice import (
     EFFORT,
     NODES_PER_STEP,
     Chosen,
     DomainBounds,
     Effort,
+    Goal,
     NodeGroup,
     Problem,
+    Rank,
     greedy,
     search,
+    tightest_first,
 )
 from arena_topo.planner.fleet import (
     Domain,
-    Fleet,
-    Goal,
     Room,
     capacity_by_domain,
     domain_at,
@@ -40,78 +42,82 @@ from arena_topo.planner.fleet import (
     rooms,
 )
 from arena_topo.planner.offers import Alignment, Offer, Use
-from arena_topo.planner.roles.board import (
-    Board,
-    Openings,
+from arena_topo.planner.roles.gang import (
+    CandidateNodes,
+    Gang,
+    PartialPlacement,
+    PodSet,
     RoleChoice,
-    RoleMerit,
-    Seat,
+    RoleScore,
     Taken,
-    Turn,
     evened,
     fewest_nodes,
     sliceable_by_domain,
     sliced,
 )
-from arena_topo.planner.roles.servers import choose_servers, server_merit
+from arena_topo.planner.roles.servers import choose_servers, server_score
 
-# The nodes of one role, given those of the roles before it: as a gang of one role gets them, within ties and slices.
+# The nodes of one role, given those before it: as a gang of one role gets them, within ties and slices.
 #
-# A choice is compared by, in this order: the most pods on one node, where the role is spread; the number of nodes, fewest
-# or, where it is spread, most; the bandwidth with NICs counted, and inside the nodes; the preferences missed; the damage
-# to what stays free.
+# A choice is compared by, in this order: the most pods on one node, where the role is spread; the number of
+# nodes, fewest or, where it is spread, most; the bandwidth with NICs counted, and inside the nodes; the
+# preferences missed; the damage to what stays free.
 
 _MANY = 512
 """In a domain of more nodes, groups of equal ones are compared before any node is looked at."""
 
 
-def choose_nodes(turn: Turn, span: Domain, effort: Effort) -> RoleChoice | None:
-    """Return the best choice of *turn* in *span*, None where there is none."""
-    seat, size = turn.seat, turn.seat.whole
-    plain = not (seat.slices or seat.apart or size > 1 or seat.penalties)
+def choose_nodes(partial: PartialPlacement, span: Domain, effort: Effort) -> RoleChoice | None:
+    """Return the best choice of *partial* in *span*, None if there is none."""
+    pod_set, size = partial.pod_set, partial.pod_set.whole
+    plain = not (pod_set.slices or pod_set.apart or size > 1 or pod_set.penalties)
     if plain and span.end - span.start > _MANY:
-        return _in_groups(turn, turn.openings(span), effort)
-    places = turn.places(span)
+        return _in_groups(partial, partial.candidates(span), effort)
+    places = partial.places(span)
     if size > 1:
         places = [width // size * size for width in places]
-    if sum(places) < seat.role.pods:
+    if sum(places) < pod_set.role.pods:
         return None
-    parts, exact = [(span, seat.role.pods)], True
-    if seat.slices or seat.apart:
+    parts, exact = [(span, pod_set.role.pods)], True
+    if pod_set.slices or pod_set.apart:
         # The choice between domains minds the number of nodes alone.
         exact = False
-        parts = sliced(turn.board, seat, span, places) if seat.slices else _one_each(turn, span, places)
+        parts = (
+            sliced(partial.gang, pod_set, span, places)
+            if pod_set.slices
+            else _one_each(partial, span, places)
+        )
     if not parts:
         return None
     chosen: Chosen = []
     for part, pods in parts:
-        own = _Part(turn, part, places[part.start - span.start : part.end - span.start], len(parts) > 1)
+        own = _Part(partial, part, places[part.start - span.start : part.end - span.start], len(parts) > 1)
         nodes, complete = own.best(pods, effort)
         if not nodes:
             return None
         chosen += nodes
         exact = exact and complete
-    return turn.chosen(chosen, exact=exact)
+    return partial.chosen(chosen, exact=exact)
 
 
 _TakenGpus = tuple[int, int, Alignment | None]
-"""How many GPUs earlier seats took of a node, which, and what they left of its NUMA nodes."""
+"""How many GPUs earlier pod sets took of a node, which, and what they left of its NUMA nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A domain that takes a number of pods, with its places; ``others``: other domains take pods of the role as well."""
+    """A domain that takes pods, with its places; ``others``: other domains take pods of the role as well."""
 
-    turn: Turn
+    partial: PartialPlacement
     domain: Domain
     places: Sequence[int]
     others: bool
 
     def best(self, pods: int, effort: Effort) -> tuple[Chosen, bool]:
-        """Return the best nodes for so many *pods*, and whether they are proven to be; none where there are none."""
-        spread = self.turn.seat.role.spread is Spread.PREFERRED
+        """Return the best nodes for *pods*, none if they do not fit, and whether they are proven best."""
+        spread = self.partial.pod_set.role.spread is Spread.PREFERRED
         # What must stay on one node is searched for as one.
-        size = self.turn.seat.whole
+        size = self.partial.pod_set.whole
         places, pods = self.places, pods // size
         if size > 1:
             places = [width // size for width in places]
@@ -124,13 +130,12 @@ class _Part:
             return [], False
         widest = sorted(places, reverse=True)[:count] if count > 1 else [max(places)]
         slack = sum(widest) - pods
-        # A node that has fewer places than the narrowest of the widest by more than the slack is never chosen.
+        # A node narrower than the narrowest of the widest by more than the slack is never chosen.
         least = max(widest[-1] - slack, 1)
         groups, sets_exact = _groups(
-            self.turn, self._alike(places, least, count), slack, several=self.others or count > 1
+            self.partial, self._alike(places, least, count), slack, several=self.others or count > 1
         )
-        role, objective = self.turn.seat.role, self.turn.board.objective
-        goal = Goal(count, pods, objective, role.gpus * pods * size)
+        goal = Goal(count, pods, self.partial.gang.objective)
         found = search(groups, goal, effort)
         chosen = found if found is not None else _unproven(groups, goal, spread=spread)
         if size > 1:
@@ -138,9 +143,9 @@ class _Part:
         return chosen, sets_exact and found is not None
 
     def _alike(self, places: Sequence[int], least: int, count: int) -> Iterator[tuple[int, list[int]]]:
-        """Yield the nodes that have *least* places or more, equal ones together, at most *count* of each, with their places."""
-        fleet, penalties, start = self.turn.board.fleet, self.turn.seat.penalties, self.domain.start
-        touched = _gpus_taken(self.turn)
+        """Yield the nodes that take *least* pods or more, alike ones together, *count* at most."""
+        fleet, penalties, start = self.partial.gang.fleet, self.partial.pod_set.penalties, self.domain.start
+        touched = _gpus_taken(self.partial)
         alike: dict[tuple[int, int, int, _TakenGpus], list[int]] = {}
         for index in compress(range(len(places)), map(least.__le__, places)):
             position = start + index
@@ -154,17 +159,17 @@ class _Part:
             yield width, nodes
 
 
-def _in_groups(turn: Turn, openings: Openings, effort: Effort) -> RoleChoice | None:
-    """Return the best choice of *turn* among the nodes of a large span, which are in few groups."""
-    pods = turn.seat.role.pods
-    numbers: Counter[int] = Counter(width for width in openings.touched.values() if width)
-    for _, width, nodes in openings.groups:
+def _in_groups(partial: PartialPlacement, candidates: CandidateNodes, effort: Effort) -> RoleChoice | None:
+    """Return the best choice of *partial* among the nodes of a large span, which are in few groups."""
+    pods = partial.pod_set.role.pods
+    numbers: Counter[int] = Counter(width for width in candidates.touched.values() if width)
+    for _, width, nodes in candidates.groups:
         numbers[width] += len(nodes)
     widths = sorted(numbers, reverse=True)
     if sum(width * numbers[width] for width in widths) < pods:
         return None
     # The fewest nodes are the widest ones, and the last of these are the narrowest.
-    spread = turn.seat.role.spread is Spread.PREFERRED
+    spread = partial.pod_set.role.spread is Spread.PREFERRED
     count = held = narrowest = 0
     for width in widths:
         needed = pods - count if spread else -(-(pods - held) // width)
@@ -174,27 +179,31 @@ def _in_groups(turn: Turn, openings: Openings, effort: Effort) -> RoleChoice | N
             break
     slack = held - pods
     least = max(narrowest - slack, 1)
-    alike = _alike_in_groups(turn, openings, least, count)
-    groups, sets_exact = _groups(turn, alike, slack, several=count > 1)
-    goal = Goal(count, pods, turn.board.objective, turn.seat.role.gpus * pods)
+    alike = _alike_in_groups(partial, candidates, least, count)
+    groups, sets_exact = _groups(partial, alike, slack, several=count > 1)
+    goal = Goal(count, pods, partial.gang.objective)
     found = search(groups, goal, effort)
     chosen = found if found is not None else _unproven(groups, goal, spread=spread)
-    return turn.chosen(chosen, exact=sets_exact and found is not None) if chosen else None
+    return partial.chosen(chosen, exact=sets_exact and found is not None) if chosen else None
 
 
 def _alike_in_groups(
-    turn: Turn, openings: Openings, least: int, count: int
+    partial: PartialPlacement, candidates: CandidateNodes, least: int, count: int
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield the nodes that have *least* places or more, equal ones together, at most *count* of each, with their places."""
-    states, state_ids, taken_of = turn.board.fleet.states, turn.board.fleet.state_ids, _gpus_taken(turn)
+    """Yield the nodes that take *least* pods or more, alike ones together, *count* at most."""
+    states, state_ids, taken_of = (
+        partial.gang.fleet.states,
+        partial.gang.fleet.state_ids,
+        _gpus_taken(partial),
+    )
     # To pods without GPUs, nodes with as many free GPUs are equally good.
-    kinds = range(len(states)) if turn.seat.role.gpus else [state.free for state in states]
+    kinds = range(len(states)) if partial.pod_set.role.gpus else [state.free for state in states]
     less: dict[tuple[int, int, _TakenGpus], list[int]] = {}
     alike: dict[tuple[int, int], list[int]] = {}
-    for state_id, width, nodes in openings.groups:
+    for state_id, width, nodes in candidates.groups:
         if width >= least:
             alike.setdefault((width, kinds[state_id]), []).extend(nodes[:count])
-    for position, width in openings.touched.items():
+    for position, width in candidates.touched.items():
         if width >= least:
             state_id = state_ids[position]
             if position in taken_of:
@@ -209,7 +218,7 @@ def _alike_in_groups(
 
 
 def _groups(
-    turn: Turn, alike: Iterable[tuple[int, Sequence[int]]], slack: int, *, several: bool
+    partial: PartialPlacement, alike: Iterable[tuple[int, Sequence[int]]], slack: int, *, several: bool
 ) -> tuple[list[NodeGroup], bool]:
     """Return the groups of nodes with what each may take, and whether all offers are exact.
 
@@ -218,7 +227,7 @@ def _groups(
     groups, exact = [], True
     for width, nodes in alike:
         offers = tuple(
-            _offer(turn, nodes[0], taken, width, several=several)
+            _offer(partial, nodes[0], taken, width, several=several)
             for taken in range(width, max(width - slack, 1) - 1, -1)
         )
         groups.append(NodeGroup(tuple(nodes), offers))
@@ -226,24 +235,23 @@ def _groups(
     return groups, exact
 
 
-def _gpus_taken(turn: Turn) -> dict[int, _TakenGpus]:
-    """Return how many GPUs of a node earlier seats took, and which, by its position; a node of which they took none is left out."""
+def _gpus_taken(partial: PartialPlacement) -> dict[int, _TakenGpus]:
+    """Return which GPUs, and how many, earlier pod sets took of each node of which they took any."""
     return {
         position: (taken.gpus, taken.mask, taken.alignment)
-        for position, taken in turn.taken.nodes.items()
-        if turn.touches(position)
+        for position, taken in partial.taken.nodes.items()
+        if partial.touches(position)
     }
 
 
-def _offer(turn: Turn, position: int, taken: int, width: int, *, several: bool) -> Offer:
+def _offer(partial: PartialPlacement, position: int, taken: int, width: int, *, several: bool) -> Offer:
     """Return what a node gives so many slices of those that stay on one node, counted as one pod each."""
-    size = turn.seat.whole
-    offer = turn.offer(position, taken * size, width * size, several=several)
+    size = partial.pod_set.whole
+    offer = partial.offer(position, taken * size, width * size, several=several)
     return replace(offer, workers=taken) if size > 1 else offer
 
 
 def _unproven(groups: Sequence[NodeGroup], goal: Goal, *, spread: bool) -> Chosen:
-    """Return a choice where the search for the best one did not end."""
     return _even(groups, goal.workers) if spread else greedy(groups, goal)
 
 
@@ -259,19 +267,20 @@ def _even(groups: Sequence[NodeGroup], pods: int) -> Chosen:
     return chosen
 
 
-def _one_each(turn: Turn, span: Domain, places: Sequence[int]) -> list[tuple[Domain, int]]:
-    """Return the best node of as many domains as there are pods, where each takes one; none where too few do."""
-    pods = turn.seat.role.pods
-    goal = Goal(1, 1, turn.board.objective, turn.seat.role.gpus)
+def _one_each(partial: PartialPlacement, span: Domain, places: Sequence[int]) -> list[tuple[Domain, int]]:
+    """Return the best node of as many domains as there are pods, one each; none if too few have room."""
+    pods = partial.pod_set.role.pods
+    goal = Goal(1, 1, partial.gang.objective)
     rated = []
-    for part in turn.board.parts(turn.seat.apart or 0, span):
+    for part in partial.gang.parts(partial.pod_set.apart or 0, span):
         nodes = [position for position in range(part.start, part.end) if places[position - span.start]]
         if nodes:
             offers = [
-                turn.offer(position, 1, places[position - span.start], several=pods > 1) for position in nodes
+                partial.offer(position, 1, places[position - span.start], several=pods > 1)
+                for position in nodes
             ]
             ranks = [
-                (goal.merit(offer.busbw, offer.inside, offer.damage), position)
+                (goal.score(offer.busbw, offer.inside, offer.damage), position)
                 for offer, position in zip(offers, nodes, strict=True)
             ]
             rated.append(min(ranks))
@@ -280,13 +289,14 @@ def _one_each(turn: Turn, span: Domain, places: Sequence[int]) -> list[tuple[Dom
     return [(Domain((), position, position + 1), 1) for _, position in sorted(rated)[:pods]]
 
 
-# Every choice of nodes for a role, on clusters small enough: for roles whose best nodes leave the next ones no place.
+# Every choice of nodes for a role, on clusters small enough: for roles whose best nodes leave the next ones
+# no place.
 #
-# The roles choose in turn, so a choice that the others cannot follow is no choice. The rest is tried pod count by pod count,
-# whichever GPUs they get: a node that has enough GPUs free gives any of them.
+# The roles choose in turn, so a choice that the others cannot follow is no choice. The rest is tried pod
+# count by pod count, whichever GPUs they get: a node that has enough GPUs free gives any of them.
 
 Spans = Mapping[int, Domain]
-"""Where each seat, by its number, may choose."""
+"""Where each pod set, by its number, may choose."""
 Counts = dict[int, int]
 """Pods by the position of their node."""
 
@@ -295,39 +305,43 @@ class _OutOfEffort(Exception):
     """There were more choices than may be tried."""
 
 
-def _best_that_leaves_room(turn: Turn, spans: Spans, effort: Effort) -> RoleChoice | None:
-    """Return the best choice of *turn* after which all later seats have a place; None where there is none.
+def _best_that_leaves_room(partial: PartialPlacement, spans: Spans, effort: Effort) -> RoleChoice | None:
+    """Return the best choice of *partial* after which all later pod sets fit; None if there is none.
 
     Raises ``_OutOfEffort`` where *effort* does not suffice.
     """
-    span = spans[turn.number]
-    places = turn.places(span)
+    span = spans[partial.number]
+    places = partial.places(span)
 
     def rank(choice: RoleChoice) -> tuple[object, ...]:
         # Parameter servers are compared by their own rule, once they are spread as far as asked.
-        merit = (
-            choice.merit if turn.seat.serves is None else (choice.crowd, *server_merit(turn, choice.counts))
+        score = (
+            choice.score
+            if partial.pod_set.serves is None
+            else (choice.crowd, *server_score(partial, choice.counts))
         )
-        return merit, [position for position, _ in choice.chosen]
+        return score, choice.nodes
 
     choices = [
-        turn.choice(counts, lambda position: places[position - span.start])
-        for counts in _every_count(turn, span, places, effort)
+        partial.choice(counts, lambda position: places[position - span.start])
+        for counts in _every_count(partial, span, places, effort)
     ]
     return next(
-        (choice for choice in sorted(choices, key=rank) if _rest_fits(turn, choice, spans, effort)), None
+        (choice for choice in sorted(choices, key=rank) if _rest_fits(partial, choice, spans, effort)), None
     )
 
 
-def _rest_fits(turn: Turn, choice: RoleChoice, spans: Spans, effort: Effort) -> bool:
-    """Whether all seats after *turn* have a place once it made *choice*."""
-    taken = turn.taken.with_counts(turn.seat.demand, turn.board.fleet, choice.counts)
-    after = Turn(turn.board, turn.number + 1, {**turn.placed, turn.number: choice}, taken)
-    if after.number == len(turn.board.seats):
+def _rest_fits(partial: PartialPlacement, choice: RoleChoice, spans: Spans, effort: Effort) -> bool:
+    """Whether all pod sets after *partial* have a place once it made *choice*."""
+    taken = partial.taken.with_counts(partial.pod_set.demand, partial.gang.fleet, choice.counts)
+    after = PartialPlacement(
+        partial.gang, partial.number + 1, {**partial.placed, partial.number: choice}, taken
+    )
+    if after.number == len(partial.gang.pod_sets):
         return True
     span = spans[after.number]
     places = after.places(span)
-    if sum(places) < after.seat.role.pods:
+    if sum(places) < after.pod_set.role.pods:
         return False
     return any(
         _rest_fits(after, _bare(counts), spans, effort)
@@ -337,12 +351,14 @@ def _rest_fits(turn: Turn, choice: RoleChoice, spans: Spans, effort: Effort) -> 
 
 def _bare(counts: Counts) -> RoleChoice:
     """Return a choice that is nothing but so many pods on each node."""
-    offers = ((position, Offer(count, 0.0, 0.0, 0, 0.0, 0, None)) for position, count in counts.items())
-    return RoleChoice(tuple(offers), (), exact=False)
+    offers = (Offer(count, 0.0, 0.0, 0, 0.0, 0, None) for count in counts.values())
+    return RoleChoice(tuple(counts), tuple(offers), (), exact=False)
 
 
-def _every_count(turn: Turn, span: Domain, places: Sequence[int], effort: Effort) -> Iterator[Counts]:
-    """Yield every way to put the pods of *turn* onto nodes of *span* that keeps its slices and its spread.
+def _every_count(
+    partial: PartialPlacement, span: Domain, places: Sequence[int], effort: Effort
+) -> Iterator[Counts]:
+    """Yield every way to put the pods of *partial* onto nodes of *span* that keeps its slices and its spread.
 
     Raises ``_OutOfEffort``.
     """
@@ -363,24 +379,24 @@ def _every_count(turn: Turn, span: Domain, places: Sequence[int], effort: Effort
         for count in range(min(width, pods), -1, -1):
             yield from extended(index + 1, pods - count, {**counts, position: count} if count else counts)
 
-    for counts in extended(0, turn.seat.role.pods, {}):
-        if _is_allowed(turn.board, turn.seat, counts):
+    for counts in extended(0, partial.pod_set.role.pods, {}):
+        if _is_allowed(partial.gang, partial.pod_set, counts):
             yield counts
 
 
-def _is_allowed(board: Board, seat: Seat, counts: Counts) -> bool:
-    if any(count % seat.whole for count in counts.values()):
+def _is_allowed(gang: Gang, pod_set: PodSet, counts: Counts) -> bool:
+    if any(count % pod_set.whole for count in counts.values()):
         return False
-    for pods, level in seat.slices:
-        if any(count % pods for count in _by_domain(board, level, counts).values()):
+    for pods, level in pod_set.slices:
+        if any(count % pods for count in _by_domain(gang, level, counts).values()):
             return False
-    if seat.role.spread is Spread.REQUIRED and seat.apart:
-        return max(_by_domain(board, seat.apart, counts).values()) == 1
+    if pod_set.role.spread is Spread.REQUIRED and pod_set.apart:
+        return max(_by_domain(gang, pod_set.apart, counts).values()) == 1
     return True
 
 
-def _by_domain(board: Board, level: int, counts: Counts) -> Counter[int]:
-    numbers, by_domain = board.numbers(level), Counter[int]()
+def _by_domain(gang: Gang, level: int, counts: Counts) -> Counter[int]:
+    numbers, by_domain = gang.numbers(level), Counter[int]()
     for position, count in counts.items():
         by_domain[numbers[position]] += count
     return by_domain
@@ -392,20 +408,18 @@ _LOOKED_AT = 2
 """Domains that are remembered, so that there is one next to the best."""
 _MOST_TRIED = 48
 """Domains that are tried until one of them holds all roles."""
-_NOWHERE = 1 << 62
-"""More room than any domain has."""
 _SMALL = 64
-_NO_PROMISE = (-inf,)
+_NO_BOUND = (-inf,)
 _MOST_CHOICES = 20_000
 """On fleets of up to so many nodes, so many choices are tried where the roles get into each other's way."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GangChoice:
-    """The choices of all seats, by number, in one domain of ``level``; each seat chose in its span.
+    """The choices of all pod sets, by number, in one domain of ``level``; each pod set chose in its span.
 
-    ``rival`` is the domain that was to be tried next to this one, None where there is no other. ``level_exact`` is False where
-    a closer level cannot be ruled out, ``exact`` where another domain cannot.
+    ``rival`` is the domain that was to be tried next to this one, None where there is no other.
+    ``level_exact`` is False where a closer level cannot be ruled out, ``exact`` where another domain cannot.
     """
 
     domain: Domain
@@ -425,14 +439,14 @@ class Unplaced:
     proven: bool
 
 
-def choose_gang(board: Board, closest: int, widest: int) -> GangChoice | Unplaced:
+def choose_gang(gang: Gang, closest: int, widest: int) -> GangChoice | Unplaced:
     """Return the choice for the gang at the closest level from *closest* to *widest* that holds it."""
     # On one node there is nothing to spread over.
-    closest = max(closest, min(1, widest)) if board.is_spread else closest
+    closest = max(closest, min(1, widest)) if gang.is_spread else closest
     # One budget for all domains and levels, so that a fleet that is nearly full takes no longer.
     proven, every = True, Effort(_MOST_CHOICES)
     for level in range(closest, widest + 1):
-        search = _LevelSearch(board, level, widest, every)
+        search = _LevelSearch(gang, level, widest, every)
         found = search.best()
         if found is not None:
             return GangChoice(
@@ -449,100 +463,106 @@ def choose_gang(board: Board, closest: int, widest: int) -> GangChoice | Unplace
     return Unplaced(proven)
 
 
-def _holding_nodes(board: Board) -> Iterator[tuple[int, Sequence[int]]]:
-    """Yield the nodes that each seat that decides the domain has places on, taken by itself, by the id of their state."""
-    needed = sum(seat.role.gpus * seat.role.pods for seat in board.deciding)
-    seats = [(seat.capacity.places, seat.capacity.by_state, seat.role.pods) for seat in board.deciding]
-    for state_id, state in enumerate(board.fleet.states):
-        if state.free < needed or any(by_state and by_state[state_id] < pods for _, by_state, pods in seats):
+def _holding_nodes(gang: Gang) -> Iterator[tuple[int, Sequence[int]]]:
+    """Yield the nodes that have room for each deciding pod set by itself, by the id of their state."""
+    needed = sum(pod_set.role.gpus * pod_set.role.pods for pod_set in gang.deciding)
+    pod_sets = [
+        (pod_set.capacity.places, pod_set.capacity.by_state, pod_set.role.pods) for pod_set in gang.deciding
+    ]
+    for state_id, state in enumerate(gang.fleet.states):
+        if state.free < needed or any(
+            by_state and by_state[state_id] < pods for _, by_state, pods in pod_sets
+        ):
             continue
-        able: Sequence[int] = board.fleet.nodes_by_state[state_id]
-        for places, by_state, pods in seats:
+        able: Sequence[int] = gang.fleet.nodes_by_state[state_id]
+        for places, by_state, pods in pod_sets:
             if by_state is None:
                 able = [position for position in able if places[position] >= pods]
         if able:
             yield state_id, able
 
 
-def _holding(board: Board, domains: Sequence[Domain], level: int) -> list[int]:
-    """Return the numbers of *domains* of *level* in which each seat that decides the domain has places, by itself."""
+def _holding(gang: Gang, domains: Sequence[Domain], level: int) -> list[int]:
+    """Return the numbers of *domains* of *level* that have room for each deciding pod set by itself."""
     numbers = list(range(len(domains)))
-    for seat in board.deciding:
-        within = capacity_by_domain(seat.capacity, domains)
-        numbers = [number for number in numbers if within[number] >= seat.role.pods]
+    for pod_set in gang.deciding:
+        within = capacity_by_domain(pod_set.capacity, domains)
+        numbers = [number for number in numbers if within[number] >= pod_set.role.pods]
         # Within one domain of its level a slice is kept by any pods.
-        if seat.apart or seat.whole > 1 or any(at < level for _, at in seat.slices):
-            kept = _kept(board, seat, [domains[number] for number in numbers], level)
-            numbers = [number for number, pods in zip(numbers, kept, strict=True) if pods >= seat.role.pods]
-    seats = [seat for seat in board.deciding if seat.role.gpus]
-    # One seat alone was counted already.
-    if len(seats) < 2:
+        if pod_set.apart or pod_set.whole > 1 or any(at < level for _, at in pod_set.slices):
+            kept = _kept(gang, pod_set, [domains[number] for number in numbers], level)
+            numbers = [
+                number for number, pods in zip(numbers, kept, strict=True) if pods >= pod_set.role.pods
+            ]
+    pod_sets = [pod_set for pod_set in gang.deciding if pod_set.role.gpus]
+    # One pod set alone was counted already.
+    if len(pod_sets) < 2:
         return numbers
-    needed, before = sum(seat.role.gpus * seat.role.pods for seat in seats), board.fleet.free_gpus_before
+    needed, before = (
+        sum(pod_set.role.gpus * pod_set.role.pods for pod_set in pod_sets),
+        gang.fleet.free_gpus_before,
+    )
     return [
         number for number in numbers if before[domains[number].end] - before[domains[number].start] >= needed
     ]
 
 
-def _kept(board: Board, seat: Seat, domains: Sequence[Domain], level: int) -> list[int]:
-    """Return how many pods of *seat* fit into each of *domains* of *level* by its slices, or apart from each other."""
-    if seat.slices or seat.whole > 1:
-        return sliceable_by_domain(board, seat, level, domains)
-    places, apart = seat.capacity.places, seat.apart or 0
+def _kept(gang: Gang, pod_set: PodSet, domains: Sequence[Domain], level: int) -> list[int]:
+    """Return how many pods of *pod_set* fit into each of *domains* by its slices, or apart."""
+    if pod_set.slices or pod_set.whole > 1:
+        return sliceable_by_domain(gang, pod_set, level, domains)
+    places, apart = pod_set.capacity.places, pod_set.apart or 0
     return [
-        sum(any(places[part.start : part.end]) for part in board.parts(apart, domain)) for domain in domains
+        sum(any(places[part.start : part.end]) for part in gang.parts(apart, domain)) for domain in domains
     ]
-
-
-_Rank = tuple[RoleMerit, Room, int]
-"""What domains are compared by: the merit of the first seat, the room of the domain, its place in fabric order."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Placed:
     domain: Domain
     choices: Mapping[int, RoleChoice]
-    rank: _Rank
+    rank: Rank
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A domain that may hold the gang; ``promise`` begins a merit that the first seat's choice there is no better than.
+    """A domain that may hold the gang; ``best_case`` is a prefix of a bound on the first pod set's score.
 
-    ``bounds`` know the rest by the ``number`` of the domain; without them the promise is all there is, ``sets_exact`` or not.
+    ``bounds`` know the rest by the ``number`` of the domain; without them the best case is all there is,
+    ``sets_exact`` or not.
     """
 
     domain: Domain
     room: Room
-    promise: RoleMerit
+    best_case: RoleScore
     sets_exact: bool = True
     bounds: DomainBounds | None = None
     number: int = 0
 
-    def bound(self) -> RoleMerit:
-        """Return a merit that the first seat's choice in this domain is no better than."""
+    def bound(self) -> RoleScore:
+        """Return a score that the first pod set's choice in this domain is no better than."""
         if self.bounds is None:
-            return self.promise
-        return (*self.promise[:2], *self.bounds.bound(self.number, self.domain))
+            return self.best_case
+        return (*self.best_case[:2], *self.bounds.bound(self.number))
 
     def is_exact(self) -> bool:
         """Whether the bound rests on sets of GPUs that are proven to be the best."""
-        return self.sets_exact if self.bounds is None else self.bounds.is_exact([self.domain])
+        return self.sets_exact if self.bounds is None else self.bounds.is_exact([self.number])
 
 
 class _LevelSearch:
     """The search of one level; ``exact`` is False once something better cannot be ruled out."""
 
-    def __init__(self, board: Board, level: int, widest: int, every: Effort) -> None:
+    def __init__(self, gang: Gang, level: int, widest: int, every: Effort) -> None:
         self._begin()
-        self._board = board
+        self._gang = gang
         self._level = level
         self._widest = widest
         # The roles that decide the domain choose before all others.
-        self._first = board.seats[0]
+        self._first = gang.pod_sets[0]
         self._every = every
         self._firsts: dict[Domain, RoleChoice | None] = {}
-        self._effort = Effort(EFFORT + len(board.fleet.nodes) // NODES_PER_STEP)
+        self._effort = Effort(EFFORT + len(gang.fleet.nodes) // NODES_PER_STEP)
 
     def _begin(self) -> None:
         self.exact = True
@@ -551,10 +571,11 @@ class _LevelSearch:
 
     def best(self) -> _Placed | None:
         """Return the best placement at this level, None where none was found."""
-        if len(self._board.fleet.nodes) > _SMALL:
-            # The first seat decides between domains, and mostly the others have a place in the one that it likes best.
+        if len(self._gang.fleet.nodes) > _SMALL:
+            # The first pod set decides between domains, and mostly the others have a place in the one that it
+            # likes best.
             best = self._best_of_domains(self._first_placed)
-            placed = best and self._placed(_Candidate(best.domain, best.rank[1], _NO_PROMISE), None)
+            placed = best and self._placed(_Candidate(best.domain, best.rank[1], _NO_BOUND), None)
             if best is None or (placed and placed.rank == best.rank):
                 return placed
             self._begin()
@@ -563,15 +584,16 @@ class _LevelSearch:
     def _best_of_domains(
         self, placed_in: Callable[[_Candidate, _Placed | None], _Placed | None]
     ) -> _Placed | None:
-        """Return the best of what *placed_in* gives for a domain, and for the best so far; None where it gives nothing."""
+        """Return the best of what *placed_in* gives for a domain and the best so far, or None."""
         best: _Placed | None = None
         tried = 0
         for candidate in self._candidates():
             if len(self.looked_at) < _LOOKED_AT:
                 self.looked_at.append(candidate.domain)
             if best is not None:
-                # Candidates come in the order of their promise: where this one cannot win, none of those after it can.
-                if candidate.promise > best.rank[0][: len(candidate.promise)]:
+                # Candidates come in the order of their best cases: where this one cannot win, none of those
+                # after it can.
+                if candidate.best_case > best.rank[0][: len(candidate.best_case)]:
                     self.exact = self.exact and candidate.is_exact()
                     break
                 if (candidate.bound(), candidate.room, candidate.domain.start) > best.rank:
@@ -587,122 +609,99 @@ class _LevelSearch:
         return best
 
     def _first_placed(self, candidate: _Candidate, _best: _Placed | None) -> _Placed | None:
-        """Return the placement of the first seat in the domain of *candidate*, None where it has none."""
+        """Return the placement of the first pod set in the domain of *candidate*, None where it has none."""
         domain = candidate.domain
         first = self._choice_of_first(domain)
         if first is None:
             return None
         self.exact = self.exact and first.exact
-        return _Placed(domain, {0: first}, (first.merit, candidate.room, domain.start))
+        return _Placed(domain, {0: first}, (first.score, candidate.room, domain.start))
 
     def _choice_of_first(self, domain: Domain) -> RoleChoice | None:
         if domain not in self._firsts:
-            self._firsts[domain] = choose_nodes(Turn(self._board, 0, {}, Taken()), domain, self._effort)
+            self._firsts[domain] = choose_nodes(
+                PartialPlacement(self._gang, 0, {}, Taken()), domain, self._effort
+            )
         return self._firsts[domain]
 
     def _candidates(self) -> Iterator[_Candidate]:
-        """Yield the domains that may hold the gang, the best promise first, then the tightest, then by name."""
+        """Yield the domains that may hold the gang, the best case first, then the tightest, then by name."""
         if self._level == 0:
             yield from islice(self._nodes(), _MOST_TRIED + 1)
             return
-        seat, fleet = self._first, self._board.fleet
+        pod_set, fleet = self._first, self._gang.fleet
         domains = domains_at(fleet, self._level)
-        numbers = _holding(self._board, domains, self._level)
+        numbers = _holding(self._gang, domains, self._level)
         self.rivals = len(numbers)
         if not numbers:
             return
-        room_of = rooms(fleet, seat.capacity, len(domains[0].path))
+        room_of = rooms(fleet, pod_set.capacity, len(domains[0].path))
         # A role that is spread takes more nodes and not fewer, which these bounds do not know.
-        if len(numbers) == 1 or seat.role.spread is Spread.PREFERRED:
+        if len(numbers) == 1 or pod_set.role.spread is Spread.PREFERRED:
             for number in sorted(numbers, key=lambda number: (room_of[number], number)):
-                yield _Candidate(domains[number], room_of[number], _NO_PROMISE)
+                yield _Candidate(domains[number], room_of[number], _NO_BOUND)
             return
-        places, pods = seat.capacity.places, seat.role.pods
+        role, places = pod_set.role, pod_set.capacity.places
+        problem = Problem(fleet, pod_set.capacity, role.pods, role.gpus, objective=self._gang.objective)
         # Slices and ties can only cost nodes, so the fewest without them are a bound.
         counted = sorted(
-            (fewest_nodes(places[domains[number].start : domains[number].end], pods), number)
+            (fewest_nodes(places[domains[number].start : domains[number].end], role.pods), number)
             for number in numbers
         )
         for count, alike in groupby(counted, key=itemgetter(0)):
-            yield from self._with_as_many(count, domains, [number for _, number in alike], room_of)
-
-    def _with_as_many(
-        self, count: int, domains: Sequence[Domain], numbers: Sequence[int], room_of: Sequence[Room]
-    ) -> Iterator[_Candidate]:
-        """Yield the *domains* with these *numbers*, which take the first seat on *count* nodes."""
-        seat, fleet, objective = self._first, self._board.fleet, self._board.objective
-        places = seat.capacity.places
-        hardware = fleet.hardware_by_domain[len(domains[0].path)]
-        bounds = DomainBounds(
-            Problem(fleet, seat.capacity, seat.role.pods, seat.role.gpus, objective=objective),
-            count,
-            max(max(places[domains[number].start : domains[number].end]) for number in numbers),
-            hardware,
-        )
-        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
-        if objective is Objective.BANDWIDTH:
-            numbers_of = {hardware[number]: number for number in numbers}
-            by_hardware = {kinds: bounds.when_empty(number)[:2] for kinds, number in numbers_of.items()}
-            promised = [by_hardware[hardware[number]] for number in numbers]
-        else:
-            promised = [bounds.bound(number, domains[number]) for number in numbers]
-        for promise, room, number in sorted(
-            zip(promised, map(room_of.__getitem__, numbers), numbers, strict=True)
-        ):
-            yield _Candidate(domains[number], room, (0, count, *promise), bounds=bounds, number=number)
+            bounds = DomainBounds(problem, domains, [number for _, number in alike], count)
+            for best_case, room, number in bounds.best_first(room_of):
+                yield _Candidate(domains[number], room, (0, count, *best_case), bounds=bounds, number=number)
 
     def _nodes(self) -> Iterator[_Candidate]:
-        """Yield the nodes that hold all deciding seats, the best first."""
-        seat, fleet = self._first, self._board.fleet
-        role, goal = (
-            seat.role,
-            Goal(1, seat.role.pods, self._board.objective, seat.role.gpus * seat.role.pods),
-        )
-        alike: dict[RoleMerit, list[int]] = {}
-        inexact: set[RoleMerit] = set()
-        for state_id, able in _holding_nodes(self._board):
+        """Yield the nodes that hold all deciding pod sets, the best first."""
+        pod_set, fleet = self._first, self._gang.fleet
+        role, goal = pod_set.role, Goal(1, pod_set.role.pods, self._gang.objective)
+        alike: dict[RoleScore, list[int]] = {}
+        inexact: set[RoleScore] = set()
+        for state_id, able in _holding_nodes(self._gang):
             self.rivals += len(able)
-            for width, nodes in _by_places(able, seat):
-                offer = seat.fleet.tables.offer(role.gpus, Use.ONE_NODE, state_id, role.pods, width)
-                merit = (0, 1, *goal.merit(offer.inside, offer.inside, offer.damage))
-                alike.setdefault(merit, []).extend(nodes)
+            for width, nodes in _by_places(able, pod_set):
+                offer = pod_set.fleet.tables.offer(role.gpus, Use.ONE_NODE, state_id, role.pods, width)
+                score = (0, 1, *goal.score(offer.inside, offer.inside, offer.damage))
+                alike.setdefault(score, []).extend(nodes)
                 if not offer.exact:
-                    inexact.add(merit)
-        for merit in sorted(alike):
-            for room, position in _tightest_first(fleet, seat, sorted(alike[merit])):
+                    inexact.add(score)
+        for score in sorted(alike):
+            for room, position in tightest_first(fleet, pod_set.capacity, sorted(alike[score])):
                 yield _Candidate(
-                    Domain((), position, position + 1), room, merit, sets_exact=merit not in inexact
+                    Domain((), position, position + 1), room, score, sets_exact=score not in inexact
                 )
 
     def _placed(self, candidate: _Candidate, best: _Placed | None) -> _Placed | None:
-        """Return the placement in the domain of *candidate*, None where there is none, or none better than *best*."""
+        """Return the placement in the domain of *candidate*, None if there is none better than *best*."""
         domain = candidate.domain
         spans, first = self.spans(domain), self._choice_of_first(domain)
         if best is not None and first is not None and first.exact:
-            # Whatever the others get, the first seat gets nothing better here than by itself.
-            limit = first.merit, candidate.room, domain.start
+            # Whatever the others get, the first pod set gets nothing better here than by itself.
+            limit = first.score, candidate.room, domain.start
             if limit > best.rank:
                 return None
         choices = self._in_turn(spans, first)
         if choices is None:
             return None
-        return _Placed(domain, choices, (choices[0].merit, candidate.room, domain.start))
+        return _Placed(domain, choices, (choices[0].score, candidate.room, domain.start))
 
     def spans(self, domain: Domain) -> Spans:
-        """Return where each seat may choose once the gang has *domain*."""
-        board = self._board
+        """Return where each pod set may choose once the gang has *domain*."""
+        gang = self._gang
         return {
-            number: self._span(seat, domain, decides=seat in board.deciding)
-            for number, seat in enumerate(board.seats)
+            number: self._span(pod_set, domain, decides=pod_set in gang.deciding)
+            for number, pod_set in enumerate(gang.pod_sets)
         }
 
     def _in_turn(self, spans: Spans, first: RoleChoice | None) -> Mapping[int, RoleChoice] | None:
-        """Return the choices of all seats in turn, the *first* of which is known; None where no place was found."""
-        board = self._board
+        """Return the choices of all pod sets in turn, after the *first* if known; None if none was found."""
+        gang = self._gang
         choices, failed = ({}, 0) if first is None else self._greedy(spans, {}, first)
         if failed is None and all(choice.exact for choice in choices.values()):
             return choices
-        if len(board.fleet.nodes) <= _SMALL:
+        if len(gang.fleet.nodes) <= _SMALL:
             try:
                 return self._exhaustive(spans)
             except _OutOfEffort:
@@ -710,55 +709,55 @@ class _LevelSearch:
         self.exact = False
         return choices if failed is None else self._with_reservations(spans, failed)
 
-    def _span(self, seat: Seat, domain: Domain, *, decides: bool) -> Domain:
-        fleet = self._board.fleet
+    def _span(self, pod_set: PodSet, domain: Domain, *, decides: bool) -> Domain:
+        fleet = self._gang.fleet
         if decides:
             return domain
         # Parameter servers exchange data, so they keep to a level that is required; launchers do not.
-        if seat.serves is None or self._widest == 0 or self._widest > len(fleet.tiers):
-            return domain if seat.serves is not None and self._widest == 0 else fleet.cluster
+        if pod_set.serves is None or self._widest == 0 or self._widest > len(fleet.tiers):
+            return domain if pod_set.serves is not None and self._widest == 0 else fleet.cluster
         return domain_at(fleet.domains[len(fleet.tiers) - self._widest], domain.start) or domain
 
     def _greedy(
         self, spans: Spans, reserved: Mapping[int, Counts], first: RoleChoice | None = None
     ) -> tuple[Mapping[int, RoleChoice], int | None]:
-        """Return the choices in turn, and the number of the seat that found no place, None where all did.
+        """Return the choices in turn, and the number of the pod set that found no place, None where all did.
 
-        *reserved* are the pods of later seats for which room is kept, by the position of their node; *first* is the choice
-        of the first seat where it is known.
+        *reserved* are the pods of later pod sets for which room is kept, by the position of their node;
+        *first* is the choice of the first pod set where it is known.
         """
-        turn = Turn(self._board, 0, {}, Taken())
+        partial = PartialPlacement(self._gang, 0, {}, Taken())
         if first is not None:
-            turn = turn.after(first)
-        while turn.number < len(self._board.seats):
-            kept = turn.taken
+            partial = partial.after(first)
+        while partial.number < len(self._gang.pod_sets):
+            kept = partial.taken
             for later, counts in reserved.items():
-                if later > turn.number:
-                    kept = kept.with_counts(self._board.seats[later].demand, self._board.fleet, counts)
-            limited = replace(turn, taken=kept)
-            span = spans[turn.number]
+                if later > partial.number:
+                    kept = kept.with_counts(self._gang.pod_sets[later].demand, self._gang.fleet, counts)
+            limited = replace(partial, taken=kept)
+            span = spans[partial.number]
             choice = (
                 choose_nodes(limited, span, self._effort)
-                if turn.seat.serves is None
+                if partial.pod_set.serves is None
                 else choose_servers(limited, span)
             )
             if choice is None:
-                return turn.placed, turn.number
-            turn = turn.after(choice)
-        return turn.placed, None
+                return partial.placed, partial.number
+            partial = partial.after(choice)
+        return partial.placed, None
 
     def _exhaustive(self, spans: Spans) -> Mapping[int, RoleChoice] | None:
-        """Return the choices in turn, each the best of all that leave the rest a place. Raises ``_OutOfEffort``."""
-        turn = Turn(self._board, 0, {}, Taken())
-        while turn.number < len(self._board.seats):
-            choice = _best_that_leaves_room(turn, spans, self._every)
+        """Return the choices in turn, each the best that leaves the rest room. Raises ``_OutOfEffort``."""
+        partial = PartialPlacement(self._gang, 0, {}, Taken())
+        while partial.number < len(self._gang.pod_sets):
+            choice = _best_that_leaves_room(partial, spans, self._every)
             if choice is None:
                 return None
-            turn = turn.after(choice)
-        return turn.placed
+            partial = partial.after(choice)
+        return partial.placed
 
     def _with_reservations(self, spans: Spans, failed: int | None) -> Mapping[int, RoleChoice] | None:
-        """Return choices for which room was kept for the seats that found none; None where that does not help."""
+        """Return choices next to room kept for the pod sets that found none; None if that does not help."""
         reserved: dict[int, Counts] = {}
         while failed is not None and failed not in reserved:
             kept = self._reservation(failed, spans[failed])
@@ -771,43 +770,26 @@ class _LevelSearch:
         return None
 
     def _reservation(self, number: int, span: Domain) -> Counts | None:
-        """Return where the seat would stand by itself; next to others on their node, that is any node of the span."""
-        board, seat = self._board, self._board.seats[number]
-        if seat.tie and seat.tie[1] == 0:
-            other = board.seats[seat.tie[0]].capacity.places
-            places = seat.capacity.places
+        """Return where the pod set would stand by itself; if tied to a node, any node of the span."""
+        gang, pod_set = self._gang, self._gang.pod_sets[number]
+        if pod_set.tie and pod_set.tie[1] == 0:
+            other = gang.pod_sets[pod_set.tie[0]].capacity.places
+            places = pod_set.capacity.places
             return {
                 position: 1
                 for position in range(span.start, span.end)
                 if places[position] and other[position]
             }
-        freed = replace(board, seats=(replace(seat, tie=None),))
-        alone = choose_nodes(Turn(freed, 0, {}, Taken()), span, self._effort)
+        freed = replace(gang, pod_sets=(replace(pod_set, tie=None),))
+        alone = choose_nodes(PartialPlacement(freed, 0, {}, Taken()), span, self._effort)
         return None if alone is None else alone.counts
 
 
-def _by_places(nodes: Sequence[int], seat: Seat) -> Iterable[tuple[int, Sequence[int]]]:
-    """Return *nodes* of one state with the places that count for what they offer *seat*: with GPUs, none do."""
-    if seat.role.gpus:
+def _by_places(nodes: Sequence[int], pod_set: PodSet) -> Iterable[tuple[int, Sequence[int]]]:
+    """Return *nodes* of one state by the room that counts for their offers: with GPUs, none does."""
+    if pod_set.role.gpus:
         return [(0, nodes)]
     by_places: dict[int, list[int]] = {}
     for position in nodes:
-        by_places.setdefault(seat.capacity.places[position], []).append(position)
+        by_places.setdefault(pod_set.capacity.places[position], []).append(position)
     return by_places.items()
-
-
-def _tightest_first(fleet: Fleet, seat: Seat, nodes: Sequence[int]) -> Iterator[tuple[Room, int]]:
-    """Yield *nodes*, in fabric order, with the room of their finest domain: the tightest first, those in none last."""
-    left, nowhere = list(nodes), Room()
-    # A node that is in no domain of a tier is taken after those that are: the next coarser tier compares such nodes.
-    for depth in range(len(fleet.tiers), 0, -1):
-        room_of, domains = rooms(fleet, seat.capacity, depth), fleet.domains[depth - 1]
-        for number in sorted(range(len(domains)), key=lambda number: (room_of[number], number)):
-            first = bisect_left(left, domains[number].start)
-            last = bisect_left(left, domains[number].end, first)
-            yield from (((*nowhere, *room_of[number]), position) for position in left[first:last])
-            del left[first:last]
-        if not left:
-            return
-        nowhere = (*nowhere, _NOWHERE)
-    yield from ((nowhere, position) for position in left)

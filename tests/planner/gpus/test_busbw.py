@@ -2,11 +2,9 @@
 
 import pytest
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.planner.gpus.bandwidth import BandwidthModel
+from arena_topo.model.cluster import Gpu, GpuNode, Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.machine import Machine
-from arena_topo.topology.formats.parse import parse_topology
+from arena_topo.topology.files import parse_topology
 from tests.planner.machines import V100, machine, machine_of, mask_of, node_of, other_numbering
 
 BRIDGED = """
@@ -41,11 +39,6 @@ def by_size(box: Machine) -> list[float]:
 def test_best_busbw_by_size(product: str, count: int, expected: list[float]) -> None:
     """GB/s, for every number of GPUs of the empty machine."""
     assert expected == by_size(machine(product, count))
-
-
-def test_without_nvls_size_does_not_matter() -> None:
-    """Switches reduce since NCCL 2.17."""
-    assert [0] + [370] * 7 == by_size(machine("NVIDIA-H100-80GB-HBM3", 8, BandwidthModel(nccl=(2, 16))))
 
 
 def bridged() -> Machine:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.planner.gpus.canonical import canonical, twins
+from arena_topo.planner.gpus.packing import canonical, twins
 
 Matrix = list[list[int]]
 

@@ -1,12 +1,9 @@
 """What is computed for all sets at once, against each set by itself."""
 
-from itertools import combinations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.hardware import Link, LinkClass, LinkGraph
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
+from arena_topo.model.cluster import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.busbw import (
     SetRates,
     best_by_size,
@@ -15,18 +12,11 @@ from arena_topo.planner.gpus.busbw import (
     joined_of_every_set,
 )
 from tests.examples import examples
+from tests.planner.machines import link_counts
 
 Counts = list[list[int]]
-
-
-@st.composite
-def meshes(draw: st.DrawFn, fewest: int, most: int) -> Counts:
-    """Draw the links between some GPUs, with missing ones."""
-    size = draw(st.integers(fewest, most))
-    counts = [[0] * size for _ in range(size)]
-    for a, b in combinations(range(size), 2):
-        counts[a][b] = counts[b][a] = draw(st.sampled_from([0, 0, 1, 2, 4]))
-    return counts
+MESHES = (0, 0, 1, 2, 4)
+"""The numbers of links between two GPUs."""
 
 
 def members(mask: int) -> list[int]:
@@ -35,7 +25,7 @@ def members(mask: int) -> list[int]:
 
 
 @settings(max_examples=examples(200))
-@given(meshes(1, 6))
+@given(link_counts(1, 6, MESHES))
 def test_links_and_connections_are_those_of_each_set(counts: Counts) -> None:
     """The fewest links of a member, and whether links join the set."""
     adjacent = [sum(1 << b for b, count in enumerate(row) if count) for row in counts]
@@ -73,7 +63,7 @@ def test_a_set_is_worth_the_best_of_its_subsets(data: st.DataObject, radices: li
 
 
 @settings(max_examples=examples(30), deadline=None)
-@given(meshes(9, 10))
+@given(link_counts(9, 10, MESHES))
 def test_every_set_is_rated_as_by_itself(counts: Counts) -> None:
     """On meshes of more GPUs than are packed, joined by links or by PCIe."""
 
@@ -88,7 +78,5 @@ def test_every_set_is_rated_as_by_itself(counts: Counts) -> None:
         )
 
     size = len(counts)
-    rates = SetRates(
-        LinkGraph(tuple(tuple(link(a, b) for b in range(size)) for a in range(size))), "", DEFAULT_MODEL
-    )
+    rates = SetRates(LinkGraph(tuple(tuple(link(a, b) for b in range(size)) for a in range(size))), "")
     assert [rates.busbw(mask) for mask in range(1 << size)] == rates.every_busbw()

@@ -7,41 +7,35 @@ from itertools import combinations
 
 import pytest
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Gpu, Link, LinkClass
-from arena_topo.planner.gpus.bandwidth import BandwidthModel, positions_of
+from arena_topo.model.cluster import Gpu, GpuNode, Link, LinkClass
+from arena_topo.planner.gpus.bandwidth import positions_of
 from arena_topo.planner.gpus.machine import Machine, MachineCatalog, free_mask, indices_of
 from tests.planner.machines import V100, machine, machine_of, mask_of, node_of
 from tests.planner.strategies import graph_of
 
-OLD = BandwidthModel(nccl=(2, 7))
-
 
 @pytest.mark.parametrize(
-    ("gpus", "closed_rings_only", "since_2_8"),
+    ("gpus", "busbw"),
     [
-        ("03", 45, 45),
-        ("01", 22.5, 22.5),
-        ("06", 8, 8),
-        ("012", 45, 55.2),
-        ("023", 45, 55.2),
-        ("034", 8, 55.2),
-        ("045", 8, 27.6),
-        ("0123", 90, 93.15),
-        ("0347", 45, 67.5),
-        ("0145", 45, 62.1),
-        ("0256", 8, 31.05),
-        ("0167", 8, 8),
-        ("01234", 8, 66.24),
-        ("01234567", 135, 135),
+        ("03", 45),
+        ("01", 22.5),
+        ("06", 8),
+        ("012", 55.2),
+        ("023", 55.2),
+        ("034", 55.2),
+        ("045", 27.6),
+        ("0123", 93.15),
+        ("0347", 67.5),
+        ("0145", 62.1),
+        ("0256", 31.05),
+        ("0167", 8),
+        ("01234", 66.24),
+        ("01234567", 135),
     ],
 )
-def test_busbw_of_v100_sets(gpus: str, closed_rings_only: float, since_2_8: float) -> None:
+def test_busbw_of_v100_sets(gpus: str, busbw: float) -> None:
     """Rings at 22.5 GB/s a link, chains at 92 % of it, PCIe at 8."""
-    mask = mask_of(gpus)
-
-    assert since_2_8 == machine(V100, 8).busbw(mask)
-    assert closed_rings_only == machine(V100, 8, OLD).busbw(mask)
+    assert busbw == machine(V100, 8).busbw(mask_of(gpus))
 
 
 def best_busbw(box: Machine, free: int, k: int) -> float:
@@ -50,10 +44,9 @@ def best_busbw(box: Machine, free: int, k: int) -> float:
     return max(box.busbw(sum(1 << i for i in chosen)) for chosen in combinations(positions, k))
 
 
-@pytest.mark.parametrize("model", [BandwidthModel(), OLD], ids=["2.28", "2.7"])
-def test_no_choice_on_a_v100_box_is_suboptimal(model: BandwidthModel) -> None:
+def test_no_choice_on_a_v100_box_is_suboptimal() -> None:
     """In none of the 769 states: free GPUs, and a number from two up to all of them."""
-    box = machine(V100, 8, model)
+    box = machine(V100, 8)
     states = [(free, k) for free in range(256) for k in range(2, free.bit_count() + 1)]
     chosen = {state: box.best(*state) for state in states}
 
@@ -106,7 +99,6 @@ def test_equal_nodes_share_one_machine() -> None:
     assert machine_of(node) is machine_of(replace(node, name="b", gpus=gpus, links=links))
     assert machine_of(node) == MachineCatalog().machine_of(node)
     assert hash(machine_of(node)) == hash(MachineCatalog().machine_of(node))
-    assert machine_of(node) != machine_of(node, OLD)
 
 
 @pytest.mark.parametrize(
@@ -212,4 +204,3 @@ def test_of_equally_fast_sets_the_one_with_closed_rings_goes_first(
 
     assert choice is not None
     assert (mask_of(closed), machine(V100, 8).busbw(mask_of(relayed))) == (choice.mask, choice.busbw)
-    assert machine(V100, 8, OLD).busbw(mask_of(relayed)) < machine(V100, 8, OLD).busbw(choice.mask)

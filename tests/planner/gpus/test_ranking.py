@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
+from arena_topo.model.cluster import Gpu, GpuNode, Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.machine import GpuChoice, Machine, ZoneRule
 from arena_topo.planner.gpus.packing import packings
 from tests.examples import examples
@@ -209,7 +207,7 @@ def test_large_irregular_machines_get_an_answer(size: int, seed: int, data: st.D
     kinds = [*HOPS[:3], direct] if size > 16 else [HOPS[0], direct]
     pairs = size * (size - 1) // 2
     graph = graph_of(size, [random.choice(kinds) for _ in range(pairs)])
-    box = Machine(graph, [(None, "", ())] * size, "", DEFAULT_MODEL)
+    box = Machine(graph, [(None, "", ())] * size, "")
     k = data.draw(st.integers(1, size))
     choice = box.best((1 << size) - 1, k)
 
@@ -257,7 +255,7 @@ def ring(size: int) -> LinkGraph:
 def test_the_work_on_hundreds_of_gpus_is_bounded(graph: Callable[[], LinkGraph]) -> None:
     """Somebody may have made up the matrix: to compare each GPU with each for every set would take hours."""
     links = graph()
-    box = Machine(links, [(None, "", ())] * links.size, "", DEFAULT_MODEL)
+    box = Machine(links, [(None, "", ())] * links.size, "")
     choices = [box.best((1 << links.size) - 2, k) for k in (1, 8, links.size // 2)]
 
     assert [(1, False), (8, False), (links.size // 2, False)] == [

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from arena_topo.planner.gpus.packing import NOTHING, Packing, narrowest_cut, pack
 from tests.examples import examples
-from tests.planner.machines import Counts, counts_of, v100_graph
+from tests.planner.machines import Counts, counts_of, link_counts, v100_graph
 
 
 def mesh(size: int, count: int) -> Counts:
@@ -79,16 +79,6 @@ def test_a_ring_through_a_star_is_relayed_by_its_hub() -> None:
     assert Packing(0, 1, 0) == pack(star)
 
 
-@st.composite
-def linked(draw: st.DrawFn) -> list[list[int]]:
-    """Draw the links of two to eight GPUs."""
-    size = draw(st.integers(2, 8))
-    counts = [[0] * size for _ in range(size)]
-    for a, b in combinations(range(size), 2):
-        counts[a][b] = counts[b][a] = draw(st.sampled_from([0, 0, 1, 2]))
-    return counts
-
-
 def as_graph(counts: list[list[int]]) -> "nx.Graph[int]":
     """Return the graph of the links of *counts*, their numbers as weights."""
     graph: nx.Graph[int] = nx.empty_graph(len(counts))
@@ -97,7 +87,7 @@ def as_graph(counts: list[list[int]]) -> "nx.Graph[int]":
     return graph
 
 
-@given(linked())
+@given(link_counts(2, 8))
 def test_the_narrowest_cut_is_that_of_networkx(counts: list[list[int]]) -> None:
     """Stoer and Wagner's algorithm finds it in a connected graph; it is 0 in any other."""
     graph = as_graph(counts)
@@ -106,7 +96,7 @@ def test_the_narrowest_cut_is_that_of_networkx(counts: list[list[int]]) -> None:
     assert expected == narrowest_cut(counts)
 
 
-@given(linked().filter(lambda counts: len(counts) <= 6))
+@given(link_counts(2, 8).filter(lambda counts: len(counts) <= 6))
 @settings(max_examples=examples(100))
 def test_channels_keep_to_what_networkx_allows(counts: list[list[int]]) -> None:
     """No channel without a connected graph, no closed ring without a Hamiltonian cycle, no more than a cut lets through."""

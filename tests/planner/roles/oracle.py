@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Nic
-from arena_topo.model.plan import GangDemand, Objective, Placement, Role, Spread
+from arena_topo.model.cluster import GpuNode, Nic
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import GangDemand, Placement, Role, Spread
 from arena_topo.planner.fleet import Fleet, capacity_for, domains_at, level_names, level_of
 from arena_topo.planner.offers import Offer, PlanningTables, Use
 
@@ -125,7 +125,7 @@ class Oracle:
             None,
         )
 
-    def merit(self, role: Role, counts: Counts, taken: Mapping[int, Sequence[int]]) -> tuple[object, ...]:
+    def score(self, role: Role, counts: Counts, taken: Mapping[int, Sequence[int]]) -> tuple[object, ...]:
         """Return what the nodes of *role* are compared by, where earlier roles *taken* these GPUs of each."""
         offers = [self._offer(role, at, count, taken, len(counts) > 1) for at, count in counts.items()]
         crowd, nodes = 0, len(offers)
@@ -146,9 +146,6 @@ class Oracle:
                 return (crowd, nodes, -busbw, -inside, misses, *left)
             case Objective.PACK:
                 return (crowd, nodes, *left[:1], -busbw, -inside, *left[1:])
-            case Objective.BALANCED:
-                taken_or_left = max(role.gpus * role.pods + stranded, 1)
-                return (crowd, nodes, -busbw / taken_or_left, *left[:1], -inside, *left[1:])
 
     def _offer(
         self, role: Role, at: int, count: int, taken: Mapping[int, Sequence[int]], several: bool

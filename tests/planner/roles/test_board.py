@@ -4,27 +4,29 @@ import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.model.plan import GangDemand, Role, Slice, Spread, Tie
-from arena_topo.planner.roles.board import make_board
+from arena_topo.planner.roles.gang import make_gang
 from tests.planner.fleets import cluster, fleet_of, node
 
 FLEET = fleet_of(cluster([node("a"), node("b")], {"a": ("r",), "b": ("r",)}, "rack"))
 
 
-def seats(*roles: Role) -> list[list[str]]:
+def pod_sets(*roles: Role) -> list[list[str]]:
     """Return the names of the roles in the order in which they choose, those together that choose as one."""
-    return [[name for name, _ in seat.roles] for seat in make_board(GangDemand(roles=roles), FLEET).seats]
+    return [
+        [name for name, _ in pod_set.roles] for pod_set in make_gang(GangDemand(roles=roles), FLEET).pod_sets
+    ]
 
 
 def test_alike_roles_choose_as_one() -> None:
     """A master and its workers are one communicator; one that asks for more is a role of its own."""
     master, worker = Role(name="master", gpus=1), Role(name="worker", pods=3, gpus=1)
-    assert [["master", "worker"]] == seats(master, worker)
-    assert [["worker"], ["master"]] == seats(Role(name="master", gpus=1, requests={"cpu": 1}), worker)
+    assert [["master", "worker"]] == pod_sets(master, worker)
+    assert [["worker"], ["master"]] == pod_sets(Role(name="master", gpus=1, requests={"cpu": 1}), worker)
 
 
 def test_roles_choose_by_their_gpus_and_after_what_they_are_tied_to() -> None:
     """Servers and what goes anywhere come last, in this order."""
-    assert [["worker"], ["leader"], ["ps"], ["launcher"]] == seats(
+    assert [["worker"], ["leader"], ["ps"], ["launcher"]] == pod_sets(
         Role(name="launcher", anywhere=True),
         Role(name="ps", pods=9, serves="worker"),
         Role(name="leader", tie=Tie("worker")),
@@ -40,7 +42,7 @@ def test_roles_choose_by_their_gpus_and_after_what_they_are_tied_to() -> None:
         ((Role(name="a", pods=0),), "one pod or more"),
         ((Role(name="a", tie=Tie("b")),), "no other role"),
         ((Role(name="a", serves="a"),), "no other role"),
-        ((Role(name="a", tie=Tie("b")), Role(name="b", tie=Tie("a"))), "each wait"),
+        ((Role(name="a", tie=Tie("b")), Role(name="b", tie=Tie("a"))), "wait for each other"),
         ((Role(name="a", tie=Tie("b")), Role(name="b", anywhere=True)), "goes anywhere"),
         ((Role(name="a", pods=4, slices=(Slice(3, "node"),)),), "no whole number of slices"),
         ((Role(name="a", pods=4, slices=(Slice(4, "rack"), Slice(3, "node"))),), "no whole number"),
@@ -56,4 +58,4 @@ def test_roles_choose_by_their_gpus_and_after_what_they_are_tied_to() -> None:
 def test_roles_that_contradict_each_other_are_refused(roles: tuple[Role, ...], said: str) -> None:
     """With the role's name and what is wrong."""
     with pytest.raises(UsageError, match=said):
-        make_board(GangDemand(roles=roles), FLEET)
+        make_gang(GangDemand(roles=roles), FLEET)

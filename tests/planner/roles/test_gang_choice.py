@@ -7,21 +7,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.plan import (
-    GangDemand,
-    Infeasible,
-    NodePreference,
-    Objective,
-    Placement,
-    Role,
-    Slice,
-    Spread,
-    Tie,
-)
-from arena_topo.model.scheduling import Requirement, SelectorTerm
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import GangDemand, Infeasible, NodePreference, Placement, Role, Slice, Spread, Tie
+from arena_topo.model.pods import Requirement, SelectorTerm
 from arena_topo.planner.fleet import Fleet, level_names
-from arena_topo.planner.roles.answer import plan_gang_on
-from arena_topo.planner.roles.board import make_board
+from arena_topo.planner.plan import plan_on
+from arena_topo.planner.roles.gang import make_gang
 from tests.examples import examples
 from tests.planner.fleets import PAIRS, PCIE, SWITCHED, V100, cluster, fleet_of, node
 from tests.planner.roles.oracle import Oracle, counts_of, gpus_of, without_gpus
@@ -100,7 +91,7 @@ def cases(draw: st.DrawFn) -> tuple[Snapshot, GangDemand]:
 
 def in_order(gang: GangDemand, fleet: Fleet) -> list[Role]:
     """Return the roles of *gang*, all unlike, in the order in which they choose."""
-    return [seat.role for seat in make_board(gang, fleet).seats]
+    return [pod_set.role for pod_set in make_gang(gang, fleet).pod_sets]
 
 
 @settings(max_examples=examples(600))
@@ -112,7 +103,7 @@ def test_all_roles_have_a_place_whenever_there_is_one(case: tuple[Snapshot, Gang
     oracle = Oracle(gang, fleet)
     roles = in_order(gang, fleet)
     level = oracle.level(roles)
-    answer = plan_gang_on(gang, fleet)
+    answer = plan_on(gang, fleet)
     if isinstance(answer, Infeasible):
         event("infeasible")
         assert level is None
@@ -146,7 +137,7 @@ def test_each_role_in_turn_has_the_best_nodes(case: tuple[Snapshot, GangDemand])
     snapshot, gang = case
     fleet = fleet_of(snapshot)
     oracle = Oracle(gang, fleet)
-    answer = plan_gang_on(gang, fleet)
+    answer = plan_on(gang, fleet)
     if isinstance(answer, Infeasible):
         return
     roles = in_order(gang, fleet)
@@ -164,8 +155,8 @@ def test_each_role_in_turn_has_the_best_nodes(case: tuple[Snapshot, GangDemand])
             for span in (spans if number == 0 else [span for span in spans if positions <= set(span)])
             for counts in oracle.extensions(roles[number:], span, earlier)
         ]
-        best = min(oracle.merit(role, counts, taken) for counts in ways)
-        assert best == oracle.merit(role, placed[role.name], taken), role.name
+        best = min(oracle.score(role, counts, taken) for counts in ways)
+        assert best == oracle.score(role, placed[role.name], taken), role.name
         assert all(step.proven for step in answer.role(role.name).why)
     event(f"{len(roles)} roles on level {level}")
 
@@ -175,7 +166,7 @@ def test_a_first_role_that_takes_the_room_of_the_next_makes_way() -> None:
     snapshot = cluster([node("a", cpu=4000), node("b", cpu=4000), node("c", cpu=4000)])
     workers = Role(name="worker", pods=8, gpus=1, requests={"cpu": 1000})
     leader = Role(name="leader", requests={"cpu": 1000}, tie=Tie("worker"))
-    answer = plan_gang_on(GangDemand(roles=(leader, workers)), fleet_of(snapshot))
+    answer = plan_on(GangDemand(roles=(leader, workers)), fleet_of(snapshot))
 
     assert isinstance(answer, Placement)
     assert 3 == len(answer.role("worker").shares)
@@ -187,7 +178,7 @@ def test_room_is_kept_on_fleets_too_large_for_every_choice() -> None:
     snapshot = cluster([node(f"n{number}", cpu=4000) for number in range(100)])
     workers = Role(name="worker", pods=8, gpus=1, requests={"cpu": 1000})
     leader = Role(name="leader", requests={"cpu": 1000}, tie=Tie("worker"))
-    answer = plan_gang_on(GangDemand(roles=(leader, workers)), fleet_of(snapshot))
+    answer = plan_on(GangDemand(roles=(leader, workers)), fleet_of(snapshot))
 
     assert isinstance(answer, Placement)
     assert answer.role("leader").slots[0].node in {slot.node for slot in answer.role("worker").slots}
@@ -247,7 +238,7 @@ def test_groups_of_equal_nodes_change_no_answer(snapshot: Snapshot, gang: GangDe
     """A selector that every node meets has each node looked at by itself, and the answer is the same."""
     fleet = fleet_of(snapshot)
     by_node = replace(gang, roles=tuple(replace(role, node_selector={LABEL: "a"}) for role in gang.roles))
-    expected, found = plan_gang_on(by_node, fleet), plan_gang_on(gang, fleet)
+    expected, found = plan_on(by_node, fleet), plan_on(gang, fleet)
     event(type(found).__name__)
     if isinstance(expected, Placement):
         assert expected == found
@@ -262,8 +253,8 @@ def test_a_rack_that_the_workers_like_best_is_left_where_the_others_have_no_plac
     fleet = fleet_of(cluster([*fast, *slow], {one.name: (one.name[0],) for one in (*fast, *slow)}, "rack"))
     workers = Role(name="worker", pods=40, gpus=2, requests={"cpu": 2000}, one_per_node=True)
     helpers = Role(name="helper", pods=40, requests={"cpu": 1000})
-    alone = plan_gang_on(GangDemand(roles=(workers,)), fleet)
-    both = plan_gang_on(GangDemand(roles=(workers, helpers)), fleet)
+    alone = plan_on(GangDemand(roles=(workers,)), fleet)
+    both = plan_on(GangDemand(roles=(workers, helpers)), fleet)
     assert isinstance(alone, Placement)
     assert isinstance(both, Placement)
     assert ["a", "b"] == [alone.domain, both.domain]

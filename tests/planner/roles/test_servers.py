@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.plan import GangDemand, Placement, Role, Spread, StepTraffic
 from arena_topo.planner.fleet import Fleet
-from arena_topo.planner.roles.answer import plan_gang_on
+from arena_topo.planner.plan import plan_on
 from tests.examples import examples
 from tests.planner.fleets import PCIE, SWITCHED, cluster, fleet_of, node
 from tests.planner.roles.oracle import counts_of, without_gpus
@@ -19,9 +19,9 @@ WORKERS = Role(name="worker", pods=8, gpus=4, requests={"cpu": 1000})
 EFFICIENCY = 0.92
 
 
-def placed(roles: Sequence[Role], fleet: Fleet) -> Placement:
+def placed_roles(roles: Sequence[Role], fleet: Fleet) -> Placement:
     """Return the placement of a gang of *roles*, which fits."""
-    answer = plan_gang_on(GangDemand(roles=tuple(roles)), fleet)
+    answer = plan_on(GangDemand(roles=tuple(roles)), fleet)
     assert isinstance(answer, Placement)
     return answer
 
@@ -67,7 +67,7 @@ def ways(pods: int, places: Sequence[int]) -> Iterator[tuple[int, ...]]:
             yield (count, *rest)
 
 
-def merit(
+def score(
     counts: Sequence[int], workers: Mapping[int, int], snapshot: Snapshot, fleet: Fleet
 ) -> tuple[float, int, int, int]:
     """Return what the rule compares servers by: slowest NIC, distance, servers next to GPUs, nodes."""
@@ -118,7 +118,7 @@ def test_no_other_nodes_are_better_for_the_servers(
     """By the time of the slowest NIC, then near most workers, then on nodes without GPUs, then on few nodes."""
     fleet = fleet_of(snapshot)
     roles = (Role(name="worker", pods=workers, gpus=gpus, requests={"cpu": 1000}), servers(pods))
-    answer = plan_gang_on(GangDemand(roles=roles), fleet)
+    answer = plan_on(GangDemand(roles=roles), fleet)
     if not isinstance(answer, Placement):
         return
     of_workers = counts_of(answer, "worker", fleet)
@@ -127,8 +127,8 @@ def test_no_other_nodes_are_better_for_the_servers(
         for position, one in enumerate(fleet.nodes)
     ]
     found = counts_of(answer, "ps", fleet)
-    best = min(merit(counts, of_workers, snapshot, fleet) for counts in ways(pods, places))
-    assert best == merit(
+    best = min(score(counts, of_workers, snapshot, fleet) for counts in ways(pods, places))
+    assert best == score(
         [found.get(position, 0) for position in range(len(fleet.nodes))], of_workers, snapshot, fleet
     )
     assert traffic_of(answer).servers == pytest.approx(best[0], abs=1e-8)
@@ -145,7 +145,7 @@ def racks(rate: float = 25.0, cpu_nodes: int = 6) -> Snapshot:
 def test_servers_spread_until_they_are_no_longer_the_bottleneck() -> None:
     """Eight workers, two on a node: four servers keep up with them on four nodes, and eight on four nodes as well."""
     fleet = fleet_of(racks())
-    four, eight = placed([WORKERS, servers(4)], fleet), placed([WORKERS, servers(8)], fleet)
+    four, eight = placed_roles([WORKERS, servers(4)], fleet), placed_roles([WORKERS, servers(8)], fleet)
 
     assert {1} == set(counts_of(four, "ps", fleet).values())
     assert 4 == len(four.role("ps").shares)
@@ -156,7 +156,7 @@ def test_servers_spread_until_they_are_no_longer_the_bottleneck() -> None:
 def test_slow_nodes_without_gpus_are_no_place_for_servers() -> None:
     """NIC rate goes before all else: at a tenth of the rate the machines themselves are faster."""
     fleet = fleet_of(racks(rate=2.5))
-    answer = placed([WORKERS, servers(4)], fleet)
+    answer = placed_roles([WORKERS, servers(4)], fleet)
 
     assert {"gpus"} == {share.domain[0] for share in answer.role("ps").shares}
 
@@ -166,7 +166,7 @@ def test_servers_keep_to_a_level_that_is_required() -> None:
     fleet = fleet_of(racks())
     launcher = Role(name="launcher", requests={"cpu": 1000}, anywhere=True)
     gang = GangDemand(roles=(WORKERS, servers(4), launcher), required_level="rack")
-    answer = plan_gang_on(gang, fleet)
+    answer = plan_on(gang, fleet)
 
     assert isinstance(answer, Placement)
     assert {"gpus"} == {share.domain[0] for share in answer.role("ps").shares}
@@ -175,7 +175,7 @@ def test_servers_keep_to_a_level_that_is_required() -> None:
 
 def test_all_reduce_and_nodes_that_sum_stand_beside_the_servers() -> None:
     """A ring over eight workers moves 2 * 7 / 8 of each GB, one over their four nodes 2 * 3 / 4; with four more it is 1."""
-    traffic = traffic_of(placed([WORKERS, servers(4)], fleet_of(racks())))
+    traffic = traffic_of(placed_roles([WORKERS, servers(4)], fleet_of(racks())))
 
     assert traffic.all_reduce == pytest.approx(2 * 7 / 8 / 25 / EFFICIENCY)
     assert [0, 1, 2, 4] == [count for count, _ in traffic.with_cpu_nodes]
@@ -187,13 +187,13 @@ def test_all_reduce_and_nodes_that_sum_stand_beside_the_servers() -> None:
 
 def test_rates_that_are_not_known_are_said_to_be_assumed() -> None:
     """They count as the lowest that is."""
-    assert traffic_of(placed([WORKERS, servers(4)], fleet_of(racks(rate=0.0)))).assumed
+    assert traffic_of(placed_roles([WORKERS, servers(4)], fleet_of(racks(rate=0.0)))).assumed
 
 
 def test_servers_that_are_to_be_spread_take_as_few_of_a_node_as_they_can() -> None:
     """Whatever the rule would take: six servers on ten nodes stand on six, and of twelve no three share a node."""
     six, twelve = (
-        placed([WORKERS, replace(servers(pods), spread=Spread.PREFERRED)], fleet_of(racks()))
+        placed_roles([WORKERS, replace(servers(pods), spread=Spread.PREFERRED)], fleet_of(racks()))
         for pods in (6, 12)
     )
 

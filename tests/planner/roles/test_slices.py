@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from arena_topo.model.plan import GangDemand, Role, Slice
 from arena_topo.planner.fleet import Fleet, domains_at
-from arena_topo.planner.roles.board import make_board, sliceable, sliceable_by_domain
+from arena_topo.planner.roles.gang import make_gang, sliceable, sliceable_by_domain
 from tests.examples import examples
 from tests.planner.fleets import PCIE, cluster, fleet_of, node
 
@@ -36,7 +36,7 @@ def test_domains_hold_as_many_whole_slices_together_as_one_by_one(
     fleet: Fleet, parts: tuple[Slice, ...], level: int
 ) -> None:
     """Whatever the levels of slices and domains, and the domains that nodes are in none of."""
-    board = make_board(GangDemand(roles=(Role(name="worker", pods=12, gpus=1, slices=parts),)), fleet)
+    laid_out = make_gang(GangDemand(roles=(Role(name="worker", pods=12, gpus=1, slices=parts),)), fleet)
     domains = domains_at(fleet, level)
-    expected = [sliceable(board, board.seats[0], domain) for domain in domains]
-    assert expected == sliceable_by_domain(board, board.seats[0], level, domains)
+    expected = [sliceable(laid_out, laid_out.pod_sets[0], domain) for domain in domains]
+    assert expected == sliceable_by_domain(laid_out, laid_out.pod_sets[0], level, domains)

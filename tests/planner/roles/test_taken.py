@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from arena_topo.model.cluster import GpuNode
 from arena_topo.model.plan import GangDemand, Infeasible, Placement, Role, Verdict
-from arena_topo.planner.roles.answer import plan_gang_on
+from arena_topo.planner.plan import plan_on
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, V100, cluster, fleet_of, numa_node
 
@@ -18,17 +18,17 @@ def role(name: str, pods: int, gpus: int, cpus: int = 0) -> Role:
     return Role(name=name, pods=pods, gpus=gpus, requests=cores, containers=({NVIDIA: gpus, **cores},))
 
 
-def planned(*roles: Role, node: GpuNode) -> Verdict:
+def verdict_of_roles(*roles: Role, node: GpuNode) -> Verdict:
     """Return the plan of a gang of *roles* on one node."""
-    return plan_gang_on(GangDemand(roles=roles), fleet_of(cluster([node])))
+    return plan_on(GangDemand(roles=roles), fleet_of(cluster([node])))
 
 
 def test_pods_of_a_later_role_get_what_their_kubelet_can_give_them() -> None:
     """Three and three of four GPUs on each side are taken: the last two are not on one NUMA node."""
     workers, readers = role("worker", 2, 3), role("reader", 1, 2)
 
-    assert isinstance(planned(workers, role("reader", 2, 1), node=numa_node("n")), Placement)
-    assert isinstance(planned(workers, readers, node=numa_node("n")), Infeasible)
+    assert isinstance(verdict_of_roles(workers, role("reader", 2, 1), node=numa_node("n")), Placement)
+    assert isinstance(verdict_of_roles(workers, readers, node=numa_node("n")), Infeasible)
 
 
 def test_cores_that_earlier_pods_take_are_on_the_numa_node_of_their_gpus() -> None:
@@ -36,8 +36,8 @@ def test_cores_that_earlier_pods_take_are_on_the_numa_node_of_their_gpus() -> No
     node = numa_node("n", (4, 5), cpus=(48, 20))
     workers = role("worker", 1, 4, 40)
 
-    assert isinstance(planned(workers, role("reader", 2, 1, 10), node=node), Placement)
-    assert isinstance(planned(workers, role("reader", 2, 1, 11), node=node), Infeasible)
+    assert isinstance(verdict_of_roles(workers, role("reader", 2, 1, 10), node=node), Placement)
+    assert isinstance(verdict_of_roles(workers, role("reader", 2, 1, 11), node=node), Infeasible)
 
 
 @settings(max_examples=examples(300), deadline=None)
@@ -50,7 +50,7 @@ def test_every_pod_has_its_gpus_and_cores_on_one_numa_node(data: st.DataObject, 
         role(name, data.draw(st.integers(1, 3)), data.draw(st.integers(1, 3)), data.draw(st.integers(0, 12)))
         for name in ("worker", "reader", "writer")
     ]
-    answer = planned(*roles, node=node)
+    answer = verdict_of_roles(*roles, node=node)
     event(type(answer).__name__)
     if isinstance(answer, Infeasible):
         return

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from arena_topo.model.plan import GangDemand, Role
 from arena_topo.planner.fleet import Domain, Fleet
-from arena_topo.planner.roles.board import Openings, Taken, Turn, make_board, openings_among
+from arena_topo.planner.roles.gang import CandidateNodes, PartialPlacement, Taken, candidates_among, make_gang
 from tests.examples import examples
 from tests.planner.fleets import PCIE, cluster, fleet_of, node
 
@@ -23,12 +23,12 @@ def fleets(draw: st.DrawFn) -> Fleet:
     return fleet_of(cluster(nodes))
 
 
-def as_sets(openings: Openings) -> tuple[dict[tuple[int, int], frozenset[int]], dict[int, int]]:
+def as_sets(candidates: CandidateNodes) -> tuple[dict[tuple[int, int], frozenset[int]], dict[int, int]]:
     """Return the nodes by their state and places, and the touched ones that have places."""
     groups: dict[tuple[int, int], frozenset[int]] = {}
-    for state_id, places, nodes in openings.groups:
+    for state_id, places, nodes in candidates.groups:
         groups[state_id, places] = groups.get((state_id, places), frozenset()) | frozenset(nodes)
-    return groups, {position: places for position, places in openings.touched.items() if places}
+    return groups, {position: places for position, places in candidates.touched.items() if places}
 
 
 @settings(max_examples=examples(1000))
@@ -48,9 +48,9 @@ def test_the_groups_that_a_fleet_keeps_are_those_that_its_nodes_form(
     earlier = Role(name="leader", requests={"cpu": 1000})
     counts = data.draw(st.dictionaries(st.integers(0, len(fleet.nodes) - 1), st.just(1)))
     taken = Taken().with_counts(earlier.demand, fleet, counts)
-    turn = Turn(make_board(GangDemand(roles=(role,)), fleet), 0, {}, taken)
-    expected = openings_among(turn.places(span), span, fleet.state_ids, taken.nodes)
-    found = turn.openings(span)
+    partial = PartialPlacement(make_gang(GangDemand(roles=(role,)), fleet), 0, {}, taken)
+    expected = candidates_among(partial.places(span), span, fleet.state_ids, taken.nodes)
+    found = partial.candidates(span)
     assert as_sets(expected) == as_sets(found)
     assert expected.total == found.total
     assert [expected.places_at(at) for at in range(len(fleet.nodes))] == [

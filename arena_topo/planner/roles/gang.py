@@ -1,8 +1,9 @@
-"""A gang's roles on a fleet: in the order in which they choose, each with the places that the nodes have for it.
+"""A gang's roles on a fleet: in the order in which they choose, each with the room that nodes have for it.
 
-Roles whose pods are alike choose as one *seat*, so that a master and its workers are one communicator. Seats with more
-GPUs choose first, then those with more pods; one that is tied to another, or serves it, chooses after it. Those that go
-anywhere, and parameter servers, choose last: the others decide the domain of the gang.
+Roles whose pods are alike choose as one *pod set*, so that a master and its workers are one communicator. Pod
+sets with more GPUs choose first, then those with more pods; one that is tied to another, or serves it,
+chooses after it. Those that go anywhere, and parameter servers, choose last: the others decide the domain of
+the gang.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,17 +12,18 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, compress, pairwise
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 
 from arena_topo.errors import UsageError
-from arena_topo.model.plan import Demand, GangDemand, Objective, Role, Spread
+from arena_topo.model.placement_options import Objective
+from arena_topo.model.plan import Demand, GangDemand, Role, Spread
 from arena_topo.model.text.quantity import Resources
+from arena_topo.planner.choice import ChosenNodes, Goal, in_order
 from arena_topo.planner.fleet import (
     AlikeNodes,
     Capacity,
     Domain,
     Fleet,
-    Goal,
     aligned,
     capacity_for,
     domain_at,
@@ -37,15 +39,16 @@ _MOST_ROLES = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Seat:
+class PodSet:
     """Roles that choose as one, on a fleet; levels are indices into ``level_names``.
 
-    ``roles`` name the roles and their pods in rank order; ``slices`` are pods and levels of tiers, the coarsest first, and
-    ``whole`` is how many pods make a slice that stays on one node. ``apart`` is
-    the level of which a domain takes one pod, None for any number. ``tie`` is a seat's number and the level that its
-    pods share with this one's, ``serves`` the number of the seat whose parameters it keeps. ``penalties`` gives the
-    preferences that a node misses, by position, None where there are none. ``fleet`` is the one whose kubelets know what a
-    pod asks for: where they refuse pods that do not fit their NUMA nodes, it offers what they admit.
+    ``roles`` name the roles and their pods in rank order; ``slices`` are pods and levels of tiers, the
+    coarsest first, and ``whole`` is how many pods make a slice that stays on one node. ``apart`` is the level
+    of which a domain takes one pod, None for any number. ``tie`` is a pod set's number and the level that its
+    pods share with this one's, ``serves`` the number of the pod set whose parameters it keeps. ``penalties``
+    gives the preferences that a node misses, by position, None where there are none. ``fleet`` is the one
+    whose kubelets know what a pod asks for: where they refuse pods that do not fit their NUMA nodes, it
+    offers what they admit.
     """
 
     fleet: Fleet
@@ -67,29 +70,29 @@ class Seat:
 
 
 @dataclass(frozen=True, eq=False)
-class Board:
-    """The seats of a gang in the order in which they choose, the fleet, and by what nodes are compared."""
+class Gang:
+    """The pod sets of a gang in the order in which they choose, the fleet, and by what nodes are compared."""
 
     fleet: Fleet
-    seats: tuple[Seat, ...]
+    pod_sets: tuple[PodSet, ...]
     objective: Objective = Objective.BANDWIDTH
 
     @cached_property
-    def deciding(self) -> tuple[Seat, ...]:
-        """The seats that share the domain of the gang; all, where none has to."""
-        return tuple(seat for seat in self.seats if seat.decides_domain) or self.seats
+    def deciding(self) -> tuple[PodSet, ...]:
+        """The pod sets that share the domain of the gang; all, where none has to."""
+        return tuple(pod_set for pod_set in self.pod_sets if pod_set.decides_domain) or self.pod_sets
 
     @property
     def is_spread(self) -> bool:
-        """Whether the pods of a seat that shares the domain of the gang are to keep apart as far as they can."""
+        """Whether the pods of a deciding pod set are to keep apart as far as they can."""
         return any(
-            seat.role.spread is Spread.PREFERRED and seat.role.pods > 1
-            for seat in self.seats
-            if seat.decides_domain
+            pod_set.role.spread is Spread.PREFERRED and pod_set.role.pods > 1
+            for pod_set in self.pod_sets
+            if pod_set.decides_domain
         )
 
     def numbers(self, level: int) -> Sequence[int]:
-        """Return a number for the domain of each node at *level*; a node without one has a number of its own."""
+        """Return a number for the domain of each node at *level*; a node in none has a number of its own."""
         fleet = self.fleet
         if level == 0:
             return range(len(fleet.nodes))
@@ -117,13 +120,13 @@ class Board:
 _START: Callable[[Domain], int] = attrgetter("start")
 
 
-def make_board(gang: GangDemand, fleet: Fleet) -> Board:
-    """Return the seats of *gang* on *fleet*; raises ``UsageError`` for roles that contradict each other."""
-    roles = _merged(gang.roles)
-    ordered = _in_order(gang, roles)
+def make_gang(demand: GangDemand, fleet: Fleet) -> Gang:
+    """Return the pod sets of *demand* on *fleet*; raises ``UsageError`` for roles that contradict others."""
+    roles = _merged(demand.roles)
+    ordered = _in_order(demand, roles)
     number_of = {name: number for number, (_, names) in enumerate(ordered) for name, _ in names}
-    seats = tuple(_seat(role, names, number_of, fleet) for role, names in ordered)
-    return Board(fleet, seats, gang.objective)
+    pod_sets = tuple(_pod_set(role, names, number_of, fleet) for role, names in ordered)
+    return Gang(fleet, pod_sets, demand.objective)
 
 
 _Merged = tuple[Role, tuple[tuple[str, int], ...]]
@@ -160,8 +163,8 @@ def _is_mergeable(role: Role) -> bool:
     return not (role.slices or role.tie or role.serves or role.anywhere or role.spread is not Spread.NONE)
 
 
-def _in_order(gang: GangDemand, roles: Sequence[_Merged]) -> list[_Merged]:
-    _check(gang)
+def _in_order(demand: GangDemand, roles: Sequence[_Merged]) -> list[_Merged]:
+    _check(demand)
     waiting = sorted(
         roles,
         key=lambda entry: (
@@ -172,17 +175,17 @@ def _in_order(gang: GangDemand, roles: Sequence[_Merged]) -> list[_Merged]:
         ),
     )
     ordered: list[_Merged] = []
-    seated: set[str] = set()
+    ordered_names: set[str] = set()
     while waiting:
-        ready = next((entry for entry in waiting if _after(entry[0]) <= seated), None)
+        ready = next((entry for entry in waiting if _after(entry[0]) <= ordered_names), None)
         if ready is None:
             raise UsageError(
-                f"the roles {', '.join(entry[0].name for entry in waiting)} each wait for another's place",
+                f"the roles {', '.join(entry[0].name for entry in waiting)} wait for each other",
                 hint="tie roles to one that is tied to none",
             )
         waiting.remove(ready)
         ordered.append(ready)
-        seated |= {name for name, _ in ready[1]}
+        ordered_names |= {name for name, _ in ready[1]}
     return ordered
 
 
@@ -190,15 +193,15 @@ def _after(role: Role) -> set[str]:
     return {name for name in (role.serves, role.tie.role if role.tie else "") if name}
 
 
-def _check(gang: GangDemand) -> None:
-    """Raise ``UsageError`` where the roles of *gang* cannot be meant."""
-    names = Counter(role.name for role in gang.roles)
-    if not names or len(gang.roles) > _MOST_ROLES:
-        raise UsageError(f"a gang has 1 to {_MOST_ROLES} roles, and this one {len(gang.roles)}")
+def _check(demand: GangDemand) -> None:
+    """Raise ``UsageError`` where the roles of *demand* cannot be meant."""
+    names = Counter(role.name for role in demand.roles)
+    if not names or len(demand.roles) > _MOST_ROLES:
+        raise UsageError(f"a gang has 1 to {_MOST_ROLES} roles, and this one {len(demand.roles)}")
     if twice := [name for name, count in names.items() if count > 1]:
         raise UsageError(f"the role {twice[0]} is given twice")
-    follows_anywhere = {role.name for role in gang.roles if role.anywhere}
-    for role in gang.roles:
+    follows_anywhere = {role.name for role in demand.roles if role.anywhere}
+    for role in demand.roles:
         if role.pods < 1 or role.gpus < 0:
             raise UsageError(
                 f"the role {role.name} has {role.pods} pods of {role.gpus} GPUs: expected one pod or more"
@@ -233,7 +236,9 @@ def _check_slices(role: Role) -> None:
         whole = part.pods
 
 
-def _seat(role: Role, names: tuple[tuple[str, int], ...], number_of: Mapping[str, int], fleet: Fleet) -> Seat:
+def _pod_set(
+    role: Role, names: tuple[tuple[str, int], ...], number_of: Mapping[str, int], fleet: Fleet
+) -> PodSet:
     def level(name: str) -> int:
         return level_of(fleet, name, f"role {role.name}")
 
@@ -242,7 +247,7 @@ def _seat(role: Role, names: tuple[tuple[str, int], ...], number_of: Mapping[str
         raise UsageError(f"the role {role.name}: give the slices of the coarser level first")
     # One pod to a node is what the places of a node count already.
     apart = level(role.spread_level) if role.spread is Spread.REQUIRED else 0
-    return Seat(
+    return PodSet(
         fleet=aligned(fleet, role.demand),
         role=role,
         roles=names,
@@ -305,7 +310,7 @@ class Taken:
     def left(
         self, places: Sequence[int], span: Domain, demand: Demand, fleet: Fleet
     ) -> Iterator[tuple[int, int]]:
-        """Yield each node of *span* of which something is taken, with the pods of *demand* that it still takes.
+        """Yield each node of *span* of which something is taken, with the pods of *demand* that still fit.
 
         *places* are those of all nodes of the fleet, were they untouched.
         """
@@ -324,12 +329,12 @@ class Taken:
                     most = taken.alignment.admitted(containers_of(demand, resource), most)
             yield position, max(most, 0)
 
-    def with_pods(self, demand: Demand, fleet: Fleet, chosen: Sequence[tuple[int, Offer]]) -> "Taken":
-        """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""
+    def with_pods(self, demand: Demand, fleet: Fleet, choice: ChosenNodes) -> "Taken":
+        """Return what is taken once pods of *demand* stand on the nodes of *choice*."""
         nodes, asked = dict(self.nodes), requests(demand)
         # A gang of hundreds takes few offers, mostly of nodes in one state of which nothing is taken.
         known: dict[tuple[int, int, int], NodeTaken] = {}
-        for position, offer in chosen:
+        for position, offer in zip(choice.nodes, choice.offers, strict=True):
             before = nodes.get(position, _UNTOUCHED)
             key = id(before), id(offer), fleet.state_ids[position]
             if key not in known:
@@ -350,7 +355,7 @@ class Taken:
 
 
 def _gpus_of(state: NodeState, offer: Offer, gpus: int) -> int | None:
-    """Return the positions of the GPUs that *offer* takes of a node in *state*, as bits; None where that is not known.
+    """Return the GPUs that *offer* takes of a node in *state*, as bits; None if unknown.
 
     Where the links are not known the first free ones are as good as any.
     """
@@ -369,28 +374,30 @@ def _more(taken: NodeTaken, asked: Resources, gpus: int, pods: int, mask: int) -
 
 
 def _aligned(taken: NodeTaken, state: NodeState, demand: Demand, pods: int, mask: int) -> NodeTaken:
-    """Return *taken* with what *pods* more, which get the GPUs *mask*, leave of the NUMA nodes of a node in *state*."""
+    """Return *taken* with what *pods* more, with the GPUs *mask*, leave of a node's NUMA nodes in *state*."""
     if state.alignment is None:
         return taken
     containers = containers_of(demand, state.resource)
     return replace(taken, alignment=state.alignment.after(containers, pods, demand.gpus, mask))
 
 
-# A role's turn to choose: what the roles before it have chosen, and what that leaves to it of each node.
+# A placement in the making: what the pod sets so far have chosen, and what that leaves to the next one of
+# each node.
 
-RoleMerit = tuple[float, ...]
-"""The rank of a role's choice, the lowest best: crowding, nodes, and what ``Goal.merit`` compares by its objective."""
+RoleScore = tuple[float, ...]
+"""What a role's choices are compared by, the lowest best: crowding, nodes, and then ``Goal.score``."""
 
 # Above every damage of a gang: thousandths of GB/s take 50 bits, and GPUs left free 30 more.
 _MISS_BITS = 80
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Openings:
-    """The nodes of a span with the places that they have left, in groups that no earlier seat touched, and one by one.
+class CandidateNodes:
+    """The nodes of a span that still have room, in groups that no earlier pod set touched, and one by one.
 
-    ``groups`` are the id of a state, the places of each node, and the nodes, all that have places; ``touched`` are the
-    places of the others. ``places`` are those of the untouched nodes, from the one at ``first`` on.
+    ``groups`` are the id of a state, the places of each node, and the nodes, all that have places;
+    ``touched`` are the places of the others. ``places`` are those of the untouched nodes, from the one at
+    ``first`` on.
     """
 
     span: Domain
@@ -412,8 +419,10 @@ class Openings:
         return self.places[position - self.first] if left is None else left
 
 
-def _openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Mapping[int, int]) -> Openings:
-    """Return the nodes of *span* in the groups of *capacity*, which are *alike*; *touched* nodes have these places."""
+def _candidates_of(
+    capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Mapping[int, int]
+) -> CandidateNodes:
+    """Return the nodes of *span* in the groups of *capacity*, which are *alike*, and those *touched*."""
     at: dict[int, list[int]] = {}
     for position in touched:
         at.setdefault(alike.ids[position], []).append(position)
@@ -426,12 +435,12 @@ def _openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: M
                 nodes = _without(nodes, at[group])
             if nodes:
                 groups.append((alike.state_ids[group], places, nodes))
-    return Openings(span, groups, touched, capacity.places, 0)
+    return CandidateNodes(span, groups, touched, capacity.places, 0)
 
 
-def openings_among(
+def candidates_among(
     places: Sequence[int], span: Domain, state_ids: Sequence[int], touched: Collection[int]
-) -> Openings:
+) -> CandidateNodes:
     """Return the nodes of *span* in groups, from the *places* that each of them has left."""
     others = {position: places[position - span.start] for position in touched if span.has(position)}
     groups: dict[tuple[int, int], list[int]] = {}
@@ -439,7 +448,7 @@ def openings_among(
     for position, state_id, width in compress(nodes, places):
         if position not in others:
             groups.setdefault((state_id, width), []).append(position)
-    return Openings(span, [(*key, alike) for key, alike in groups.items()], others, places, span.start)
+    return CandidateNodes(span, [(*key, alike) for key, alike in groups.items()], others, places, span.start)
 
 
 def _without(nodes: Sequence[int], others: Iterable[int]) -> list[int]:
@@ -455,111 +464,96 @@ def _without(nodes: Sequence[int], others: Iterable[int]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RoleChoice:
-    """The nodes of a role by position, in fabric order, each with its offer.
+class RoleChoice(ChosenNodes):
+    """The nodes of a role; ``exact`` is False if a better choice, given earlier ones, cannot be ruled out."""
 
-    ``exact`` is False where a better choice, given the roles before it, cannot be ruled out.
-    """
-
-    chosen: tuple[tuple[int, Offer], ...]
-    merit: RoleMerit
     exact: bool
 
     @property
     def crowd(self) -> float:
         """The most pods on one node, where the role is spread; else 0."""
-        return self.merit[0]
-
-    @property
-    def busbw(self) -> float:
-        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
-        return min(offer.busbw if len(self.chosen) > 1 else offer.inside for _, offer in self.chosen)
-
-    @property
-    def stranded(self) -> int:
-        """The GPUs left over on the nodes."""
-        return sum(offer.stranded for _, offer in self.chosen)
+        return self.score[0]
 
     @property
     def counts(self) -> dict[int, int]:
         """The pods of the role on each of its nodes."""
-        return {position: offer.workers for position, offer in self.chosen}
+        return {position: offer.workers for position, offer in zip(self.nodes, self.offers, strict=True)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Turn:
-    """The turn of the seat ``number``: ``placed`` are the choices of earlier seats by number, ``taken`` what they take."""
+class PartialPlacement:
+    """A gang whose pod set ``number`` chooses next, after those ``placed``, which have ``taken`` nodes."""
 
-    board: Board
+    gang: Gang
     number: int
     placed: Mapping[int, RoleChoice]
     taken: Taken
 
     @property
-    def seat(self) -> Seat:
-        """The seat whose turn it is."""
-        return self.board.seats[self.number]
+    def pod_set(self) -> PodSet:
+        """The pod set that chooses next."""
+        return self.gang.pod_sets[self.number]
 
-    def after(self, choice: RoleChoice) -> "Turn":
-        """Return the turn of the next seat, once this one made *choice*."""
-        taken = self.taken.with_pods(self.seat.demand, self.board.fleet, choice.chosen)
-        return Turn(self.board, self.number + 1, {**self.placed, self.number: choice}, taken)
+    def after(self, choice: RoleChoice) -> "PartialPlacement":
+        """Return what the next pod set finds once this one made *choice*."""
+        taken = self.taken.with_pods(self.pod_set.demand, self.gang.fleet, choice)
+        return PartialPlacement(self.gang, self.number + 1, {**self.placed, self.number: choice}, taken)
 
     def places(self, span: Domain) -> list[int]:
-        """Return the places on each node of *span* that earlier seats leave, within the tie of this one."""
-        seat, fleet = self.seat, self.board.fleet
-        untouched = seat.capacity.places
+        """Return how many pods fit on each node of *span* next to earlier pod sets, within the tie."""
+        pod_set, fleet = self.pod_set, self.gang.fleet
+        untouched = pod_set.capacity.places
         places = list(untouched[span.start : span.end])
-        for position, left in self.taken.left(untouched, span, seat.demand, fleet):
+        for position, left in self.taken.left(untouched, span, pod_set.demand, fleet):
             places[position - span.start] = left
-        if seat.tie is None:
+        if pod_set.tie is None:
             return places
         within = [0] * len(places)
-        for part in self._beside(*seat.tie):
+        for part in self._beside(*pod_set.tie):
             start, end = max(part.start - span.start, 0), min(part.end - span.start, len(places))
             within[start:end] = places[start:end]
         return within
 
     def _beside(self, number: int, level: int) -> Iterator[Domain]:
-        """Yield the domains of *level* that hold pods of the seat *number*; a node that is in none is one of its own."""
-        fleet, end = self.board.fleet, 0
+        """Yield the domains of *level* with pods of the pod set *number*; a node in none is its own."""
+        fleet, end = self.gang.fleet, 0
         domains = domains_at(fleet, level) if level else ()
-        for position, _ in self.placed[number].chosen:
+        for position in self.placed[number].nodes:
             if position >= end:
                 part = domain_at(domains, position) or Domain((), position, position + 1)
                 end = part.end
                 yield part
 
-    def openings(self, span: Domain) -> Openings:
-        """Return the nodes of *span* that have ``places``, in groups; no more places than an even spread takes, if it is to be."""
-        capacity, fleet, role = self.seat.capacity, self.board.fleet, self.seat.role
+    def candidates(self, span: Domain) -> CandidateNodes:
+        """Return the nodes of *span* with room, in groups; for an even spread with no more than it takes."""
+        capacity, fleet, role = self.pod_set.capacity, self.gang.fleet, self.pod_set.role
         if role.spread is Spread.PREFERRED:
             places = evened(self.places(span), role.pods)
-            return openings_among(places, span, fleet.state_ids, self.taken.nodes)
-        if self.seat.tie is None and capacity.alike:
-            touched = dict(self.taken.left(capacity.places, span, self.seat.demand, fleet))
-            return _openings_of(capacity, capacity.alike, span, touched)
-        return openings_among(self.places(span), span, fleet.state_ids, self.taken.nodes)
+            return candidates_among(places, span, fleet.state_ids, self.taken.nodes)
+        if self.pod_set.tie is None and capacity.alike:
+            touched = dict(self.taken.left(capacity.places, span, self.pod_set.demand, fleet))
+            return _candidates_of(capacity, capacity.alike, span, touched)
+        return candidates_among(self.places(span), span, fleet.state_ids, self.taken.nodes)
 
     def offer(self, position: int, pods: int, places: int, *, several: bool) -> Offer:
         """Return what the node at *position*, which has so many *places*, gives so many *pods*.
 
         *several*: the role has pods on other nodes too.
         """
-        seat, gpus = self.seat, self.seat.role.gpus
-        fleet = seat.fleet
+        pod_set, gpus = self.pod_set, self.pod_set.role.gpus
+        fleet = pod_set.fleet
         use = Use.SEVERAL_NODES if several else Use.ONE_NODE
         if self.touches(position):
             offer = offer_of(self.taken.state(fleet, position), gpus, use, pods, places)
         else:
             offer = fleet.tables.offer(gpus, use, fleet.state_ids[position], pods, places)
         # Next to another objective than bandwidth, what a preference is worth has no measure.
-        counted = self.board.objective is Objective.BANDWIDTH
-        misses = seat.penalties[position] if seat.penalties is not None and counted else 0
+        counted = self.gang.objective is Objective.BANDWIDTH
+        misses = pod_set.penalties[position] if pod_set.penalties is not None and counted else 0
         return replace(offer, damage=offer.damage + (misses * pods << _MISS_BITS)) if misses else offer
 
     def touches(self, position: int) -> bool:
-        """Whether earlier seats took GPUs of the node at *position*, or left less of its NUMA nodes than its equals have."""
+        """Whether earlier pod sets took GPUs of the node at *position*, or of its NUMA nodes."""
         taken = self.taken.nodes.get(position)
         return taken is not None and (taken.gpus > 0 or taken.alignment is not None)
 
@@ -575,21 +569,12 @@ class Turn:
 
     def chosen(self, offers: Iterable[tuple[int, Offer]], *, exact: bool) -> RoleChoice:
         """Return nodes with their *offers* as a choice."""
-        nodes = tuple(sorted(offers, key=_POSITION))
-        taken, role = [offer for _, offer in nodes], self.seat.role
-        inside = min(map(_INSIDE, taken))
-        busbw = inside if len(taken) == 1 else min(map(_BUSBW, taken))
-        crowd, count = 0, len(taken)
+        nodes, taken = in_order(offers)
+        role, crowd, count = self.pod_set.role, 0, len(nodes)
         if role.spread is Spread.PREFERRED:
             crowd, count = max(offer.workers for offer in taken), -count
-        goal = Goal(len(taken), role.pods, self.board.objective, role.gpus * role.pods)
-        return RoleChoice(nodes, (crowd, count, *goal.merit(busbw, inside, sum(map(_DAMAGE, taken)))), exact)
-
-
-_POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
-_INSIDE: Callable[[Offer], float] = attrgetter("inside")
-_BUSBW: Callable[[Offer], float] = attrgetter("busbw")
-_DAMAGE: Callable[[Offer], int] = attrgetter("damage")
+        score = Goal(len(nodes), role.pods, self.gang.objective).score_of(taken)
+        return RoleChoice(nodes, taken, (crowd, count, *score), exact)
 
 
 def evened(places: Sequence[int], pods: int) -> list[int]:
@@ -605,14 +590,16 @@ def evened(places: Sequence[int], pods: int) -> list[int]:
     return [min(width, most) for width in places]
 
 
-# Slices: every k pods of a role in one domain of a level, and every j of these k in one domain of a finer level.
+# Slices: every k pods of a role in one domain of a level, and every j of these in one of a finer level.
 #
-# Pods are indexed in fabric order, so that a role is sliced where each domain takes a whole number of slices. A rack with
-# places for 11 pods takes two slices of 4; a block whose racks take 11 and 7 pods takes three of them, though not four.
+# Pods are indexed in fabric order, so that a role is sliced where each domain takes a whole number of slices.
+# A rack with places for 11 pods takes two slices of 4; a block whose racks take 11 and 7 pods takes three of
+# them, though not four.
 #
-# How many slices each domain takes is decided for the fewest nodes, and then the fewest domains, by dynamic programming over
-# the domains. Take nodes of four places, two in one rack and three in another, and six slices of two pods: the second rack
-# alone takes them on three nodes. Split over both they need three nodes too, and two racks, so they stay together.
+# How many slices each domain takes is decided for the fewest nodes, and then the fewest domains, by dynamic
+# programming over the domains. Take nodes of four places, two in one rack and three in another, and six
+# slices of two pods: the second rack alone takes them on three nodes. Split over both they need three nodes
+# too, and two racks, so they stay together.
 
 _MOST_STEPS = 20_000
 _Parts = list[tuple[Domain, int]]
@@ -622,33 +609,35 @@ _NOTHING: _Way = ((0, 0), [])
 _Slices = Sequence[tuple[int, int]]
 
 
-def sliced(board: Board, seat: Seat, span: Domain, places: Sequence[int]) -> _Parts:
-    """Return domains in *span* with the pods that each takes, whole slices of *seat*; none where there is no way.
+def sliced(gang: Gang, pod_set: PodSet, span: Domain, places: Sequence[int]) -> _Parts:
+    """Return domains in *span* with the pods that each takes, whole slices of *pod_set*; none if none fit.
 
     *places* are those of the nodes of *span*.
     """
-    found = _Slicer.of(board, places, span.start).split(seat.slices, span, seat.role.pods)
+    found = _Slicer.of(gang, places, span.start).split(pod_set.slices, span, pod_set.role.pods)
     return found[1] if found else []
 
 
-def sliceable(board: Board, seat: Seat, span: Domain) -> int:
-    """Return how many pods of *seat* fit into *span* in whole slices."""
-    if seat.whole == 1:
-        return _Slicer(board, seat.capacity.places, seat.capacity.before, 0).most(seat.slices, span)
-    places = [width // seat.whole * seat.whole for width in seat.capacity.places[span.start : span.end]]
-    return _Slicer.of(board, places, span.start).most(seat.slices, span)
+def sliceable(gang: Gang, pod_set: PodSet, span: Domain) -> int:
+    """Return how many pods of *pod_set* fit into *span* in whole slices."""
+    if pod_set.whole == 1:
+        return _Slicer(gang, pod_set.capacity.places, pod_set.capacity.before, 0).most(pod_set.slices, span)
+    places = [
+        width // pod_set.whole * pod_set.whole for width in pod_set.capacity.places[span.start : span.end]
+    ]
+    return _Slicer.of(gang, places, span.start).most(pod_set.slices, span)
 
 
-def sliceable_by_domain(board: Board, seat: Seat, level: int, domains: Sequence[Domain]) -> list[int]:
-    """Return how many pods of *seat* fit into each of *domains* of *level* in whole slices."""
-    if len(seat.slices) != 1 or seat.slices[0][1] >= level:
-        return [sliceable(board, seat, domain) for domain in domains]
+def sliceable_by_domain(gang: Gang, pod_set: PodSet, level: int, domains: Sequence[Domain]) -> list[int]:
+    """Return how many pods of *pod_set* fit into each of *domains* of *level* in whole slices."""
+    if len(pod_set.slices) != 1 or pod_set.slices[0][1] >= level:
+        return [sliceable(gang, pod_set, domain) for domain in domains]
     # The parts that the slices keep to are added up once for the whole fleet.
-    (pods, finer), before = seat.slices[0], seat.capacity.before
-    if seat.whole > 1:
-        places = (width // seat.whole * seat.whole for width in seat.capacity.places)
+    (pods, finer), before = pod_set.slices[0], pod_set.capacity.before
+    if pod_set.whole > 1:
+        places = (width // pod_set.whole * pod_set.whole for width in pod_set.capacity.places)
         before = list(accumulate(places, initial=0))
-    parts = board.parts(finer, board.fleet.cluster)
+    parts = gang.parts(finer, gang.fleet.cluster)
     starts = [part.start for part in parts]
     held = ((before[part.end] - before[part.start]) // pods * pods for part in parts)
     kept = list(accumulate(held, initial=0))
@@ -674,32 +663,32 @@ def fewest_nodes(places: Sequence[int], pods: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slicer:
-    """Slices on nodes with ``places``, the first of which is at ``start``; ``before`` each node are so many places."""
+    """Slices on nodes with ``places``, the first at ``start``; ``before`` are the sums of the places."""
 
-    board: Board
+    gang: Gang
     places: Sequence[int]
     before: Sequence[int]
     start: int
 
     @classmethod
-    def of(cls, board: Board, places: Sequence[int], start: int) -> "_Slicer":
-        return cls(board, places, list(accumulate(places, initial=0)), start)
+    def of(cls, gang: Gang, places: Sequence[int], start: int) -> "_Slicer":
+        return cls(gang, places, list(accumulate(places, initial=0)), start)
 
     def most(self, slices: _Slices, span: Domain) -> int:
         """Return how many pods fit into *span* in whole *slices*, the coarsest first."""
         if not slices:
             return self.before[span.end - self.start] - self.before[span.start - self.start]
         (pods, level), *finer = slices
-        return sum(self.most(finer, part) // pods * pods for part in self.board.parts(level, span))
+        return sum(self.most(finer, part) // pods * pods for part in self.gang.parts(level, span))
 
     def split(self, slices: _Slices, span: Domain, pods: int) -> _Way | None:
-        """Return the cheapest way to put *pods* into *span* in whole *slices*, None where there is none."""
+        """Return the cheapest way to put *pods* into *span* in whole *slices*, None if there is none."""
         if not slices:
             count = fewest_nodes(self._of(span), pods)
             return ((count, 1), [(span, pods)]) if count else None
         (size, level), *finer = slices
         parts = [
-            (part, most) for part in self.board.parts(level, span) if (most := self.most(finer, part) // size)
+            (part, most) for part in self.gang.parts(level, span) if (most := self.most(finer, part) // size)
         ]
         wanted = pods // size
         if sum(most for _, most in parts) < wanted:
@@ -730,7 +719,7 @@ class _Slicer:
         return best.get(wanted)
 
     def _widest_first(self, slices: _Slices, parts: Sequence[tuple[Domain, int]], wanted: int) -> _Way | None:
-        """Return the way that fills the domains with the most slices, and as the last the tightest that will do."""
+        """Return the way that fills the domains with the most slices, and last the tightest that suffices."""
         (size, _), *finer = slices
         left, way = sorted(parts, key=lambda part: (-part[1], part[0].start)), _NOTHING
         while wanted:

@@ -1,16 +1,34 @@
-"""Why a placement won: step by step what was compared, the runner-up, and the bound that proves it."""
+"""The answer for pods that are all alike: where each goes and why, or why none fits and what would help.
+
+Workers follow the chosen nodes in fabric order, and the GPUs of a node in ring order.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, repeat
 from math import isinf
+from typing import NamedTuple
 
-from arena_topo.model.cluster import GpuNode
+from arena_topo.model.cluster import AlignmentPolicy, Gpu, GpuNode, NumaZones
 from arena_topo.model.keys import ACK_GPU, HOSTNAME, NVIDIA_GPU
-from arena_topo.model.plan import Demand, Infeasible, NodeRoom, Objective, Reason, Step, TopologyPolicy
-from arena_topo.model.scheduling import untolerated
+from arena_topo.model.placement_options import Objective, TopologyPolicy
+from arena_topo.model.plan import (
+    Demand,
+    Infeasible,
+    NodeAlignment,
+    NodeRoom,
+    NodeShare,
+    Placement,
+    Reason,
+    RolePlacement,
+    Step,
+    WorkerPlace,
+)
+from arena_topo.model.plan_record import Slot
+from arena_topo.model.pods import CPU, untolerated
 from arena_topo.model.text.words import natural_sort_key, plural, written_amount
-from arena_topo.planner.choice import DomainChoice, Effort, Pick, Problem, choose_domain, pick
+from arena_topo.planner.choice import ChosenNodes, DomainChoice, Effort, Pick, Problem, choose_domain, pick
 from arena_topo.planner.fleet import (
     CORDON,
     Capacity,
@@ -21,6 +39,8 @@ from arena_topo.planner.fleet import (
     capacity_of,
     closest_level,
     domains_at,
+    holders_by_job,
+    level_names,
     level_words,
     open_to,
     requests,
@@ -29,19 +49,184 @@ from arena_topo.planner.fleet import (
     serves_resource,
     spanned,
 )
-from arena_topo.planner.offers import NodeState, containers_of
+from arena_topo.planner.gpus.bandwidth import place_of, positions_of, rotated_for_workers
+from arena_topo.planner.gpus.machine import indices_of
+from arena_topo.planner.offers import NodeState, Offer, containers_of
+
+# On which NUMA nodes and PCIe switches of its node each worker is, next to which NICs, and who sees to it.
+
+
+def node_alignment(
+    node: GpuNode, demand: Demand, by_worker: Sequence[tuple[int, ...] | None]
+) -> NodeAlignment | None:
+    """Return where on *node* workers of *demand* with the GPUs *by_worker* are; None if unknown."""
+    if not demand.gpus or None in by_worker or all(gpu.numa is None for gpu in node.gpus):
+        return None
+    policy = node.zones.policy if node.zones else None
+    gpus = {gpu.index: gpu for gpu in node.gpus}
+    has_cores = _has_cores(node, demand, policy)
+    return NodeAlignment(
+        policy=policy,
+        enforced=policy is not None
+        and policy.refuses
+        and _is_tied(node.zones, demand.gpu_resource or node.gpu_resource),
+        workers=tuple(
+            _place([gpus[index] for index in indices or ()], has_cores=has_cores) for indices in by_worker
+        ),
+    )
+
+
+def _place(gpus: Sequence[Gpu], *, has_cores: bool) -> WorkerPlace:
+    numa = tuple(sorted({gpu.numa for gpu in gpus if gpu.numa is not None}))
+    return WorkerPlace(
+        numa=numa,
+        switches=tuple(dict.fromkeys(gpu.pcie_root for gpu in gpus if gpu.pcie_root)),
+        nics=tuple(dict.fromkeys(nic for gpu in gpus for nic in gpu.nics)),
+        cpus=numa if has_cores else (),
+    )
+
+
+def _has_cores(node: GpuNode, demand: Demand, policy: AlignmentPolicy | None) -> bool:
+    """Whether a worker gets cores of its own next to its GPUs, if the kubelet's CPU manager is static."""
+    asks = any(CPU in dict(asked) for asked in containers_of(demand, node.gpu_resource))
+    return asks and policy not in (None, AlignmentPolicy.NONE) and _is_tied(node.zones, CPU)
+
+
+def _is_tied(zones: NumaZones | None, resource: str) -> bool:
+    """Whether *resource* is tied to NUMA nodes, so that the kubelet aligns it."""
+    return zones is not None and any(zone.capacity.get(resource) for zone in zones.zones)
+
+
+def placement(
+    demand: Demand,
+    fleet: Fleet,
+    capacity: Capacity,
+    chosen: DomainChoice,
+    workers_of: Mapping[int, tuple[int, ...]] | None = None,
+    *,
+    explains: bool = True,
+) -> Placement:
+    """Return the placement of *demand* on the nodes of *chosen*, with its steps if it *explains* them.
+
+    *workers_of* names the workers of each node, by position; without it they follow the nodes in fabric
+    order.
+    """
+    shares: list[NodeShare] = []
+    slots: list[Slot] = []
+    parts = NodeParts(demand)
+    for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
+        node, first = fleet.nodes[position], len(slots)
+        part, alignment = parts.of(node, fleet.state(position), offer)
+        workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
+        path = fleet.paths[position]
+        shares.append(NodeShare(node.name, workers, part.gpus, part.busbw, part.best, path, alignment))
+        slots += map(Slot, workers, repeat(node.name), part.by_worker)
+    if workers_of:
+        slots.sort()
+    # Where several levels count as equally close, the nodes may share a closer domain than the one searched.
+    number, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
+    level = level_names(fleet)[number]
+    return Placement(
+        roles=(RolePlacement("", demand.gpus, tuple(slots), tuple(shares), level, domain.name),),
+        level=level,
+        domain=domain.name,
+        why=why(demand, fleet, capacity, chosen) if explains else (),
+    )
+
+
+class NodePart(NamedTuple):
+    """What an offer takes of a node: its GPUs in ring order, their busbw, and the GPUs of each worker.
+
+    Nodes with the same GPUs have equal ones.
+    """
+
+    gpus: tuple[int, ...] | None
+    busbw: float | None
+    best: float | None
+    by_worker: tuple[tuple[int, ...] | None, ...]
+
+
+class NodeParts:
+    """What offers take of nodes for the workers of one demand; equal nodes are worked out once.
+
+    Nodes and offers that were asked for must stay alive, because they are told apart by their identity.
+    """
+
+    def __init__(self, demand: Demand) -> None:
+        """Take what each worker asks for."""
+        self._demand = demand
+        self._known: dict[tuple[int, ...], tuple[NodePart, NodeAlignment | None]] = {}
+
+    def of(self, node: GpuNode, state: NodeState, offer: Offer) -> tuple[NodePart, NodeAlignment | None]:
+        """Return what *offer* takes of *node*, in *state*, and where on the node the workers are."""
+        # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
+        key = id(offer), id(node.gpus), id(node.zones)
+        known = self._known.get(key)
+        if known is None:
+            part = _node_part(node, state, offer, self._demand.gpus)
+            known = part, node_alignment(node, self._demand, part.by_worker)
+            # Without a choice the state tells which GPUs are taken.
+            if offer.choice:
+                self._known[key] = known
+        return known
+
+
+def _node_part(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> NodePart:
+    """Return what *offer* takes of *node*, in *state*, for workers of *gpus* GPUs, neighbours in the ring."""
+    choice, workers = offer.choice, range(offer.workers)
+    taken = (
+        _in_ring_order(node, offer, choice.order, gpus) if choice else _first_free(node, state, offer, gpus)
+    )
+    by_worker = tuple(None if taken is None else taken[i * gpus : (i + 1) * gpus] for i in workers)
+    # A single GPU has no peer, so there is no bandwidth to show; nor is there for unidentified GPUs.
+    if choice is None or isinf(offer.inside):
+        return NodePart(taken, None, None, by_worker)
+    return NodePart(taken, choice.busbw, choice.best, by_worker)
+
+
+def gpus_by_worker(
+    fleet: Fleet, position: int, offer: Offer, gpus: int
+) -> tuple[tuple[int, ...] | None, ...]:
+    """Return the GPUs of each worker that *offer* takes of the node at *position*; None if unknown."""
+    return _node_part(fleet.nodes[position], fleet.state(position), offer, gpus).by_worker
+
+
+def _in_ring_order(node: GpuNode, offer: Offer, ring: Sequence[int], gpus: int) -> tuple[int, ...]:
+    """Return the GPUs of *ring*, cut between workers of *gpus* GPUs where that costs least."""
+    if offer.rule:
+        return indices_of(node, offer.rule.cut(ring))
+    if node.links:
+        ring = rotated_for_workers(node.links, ring, gpus, tuple(map(place_of, node.gpus)))
+    return indices_of(node, ring)
+
+
+def _first_free(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> tuple[int, ...] | None:
+    """Return the first free GPUs of *node*, in *state*, if links are unknown: any on as few NUMA nodes do.
+
+    None if it is not known which are free.
+    """
+    count = offer.workers * gpus
+    free = state.mask if count else None
+    if free is None:
+        return None
+    if offer.rule:
+        return indices_of(node, offer.rule.cut(positions_of(offer.rule.first(free, count))))
+    sides: dict[int | None, list[int]] = {}
+    for position in positions_of(free):
+        sides.setdefault(node.gpus[position].numa, []).append(position)
+    # The smallest side that has enough, to keep larger ones whole; else the largest, to touch few.
+    enough = [side for side in sides.values() if len(side) >= count]
+    ordered = [min(enough, key=len)] if enough else sorted(sides.values(), key=lambda side: -len(side))
+    return indices_of(node, list(chain.from_iterable(ordered))[:count])
+
 
 # What would have been chosen by another order of choice: the price of what decided.
 #
-# A worker of four GPUs takes the empty box at 19 GB/s. With ``pack`` it takes the half-used one at 13 GB/s, and leaves none over.
-# Two workers on one node at 8 GB/s take no second node, even where that gives 45 GB/s: the number of nodes goes first.
+# A worker of four GPUs takes the empty box at 19 GB/s. With ``pack`` it takes the half-used one at 13 GB/s,
+# and leaves none over. Two workers on one node at 8 GB/s take no second node, even where that gives 45 GB/s:
+# the number of nodes goes first.
 
-# What is weighed lies between the two extremes, so that an extreme is compared with the other one.
-OTHERS = {
-    Objective.BANDWIDTH: (Objective.PACK,),
-    Objective.PACK: (Objective.BANDWIDTH,),
-    Objective.BALANCED: (Objective.BANDWIDTH, Objective.PACK),
-}
+OTHER = {Objective.BANDWIDTH: Objective.PACK, Objective.PACK: Objective.BANDWIDTH}
 
 # A remark is not worth the effort of a decision.
 _EFFORT = 1_000
@@ -49,31 +234,20 @@ _MOST_NODES = 4
 """A node more seldom makes a gang on many nodes faster, and looking for one takes longer than to place it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """What another objective would have picked."""
-
-    objective: Objective
-    pick: Pick
-
-
-def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative]:
-    """Yield what other objectives than that of *problem* pick, where it has more busbw or leaves fewer GPUs over."""
-    if isinf(chosen.pick.busbw):
-        # Single GPUs, and pods without any, have no bandwidth to give up.
-        return
-    for objective in OTHERS[problem.objective]:
-        # Nothing left over is the least, and of such choices the fastest was taken in any case.
-        if objective is Objective.PACK and chosen.pick.stranded == 0:
-            continue
-        other = choose_domain(replace(problem, objective=objective), chosen.level).pick
-        # A search that did not end may miss what another order of choice meets: what wins or loses in both is no price.
-        if (other.busbw > chosen.pick.busbw) != (other.stranded < chosen.pick.stranded):
-            yield Alternative(objective, other)
+def alternative(problem: Problem, chosen: DomainChoice) -> Pick | None:
+    """Return what the other objective picks, if that has more busbw or leaves fewer GPUs over."""
+    other = OTHER[problem.objective]
+    # Single GPUs, and pods without any, have no bandwidth to give up. Nothing left over is the least, and of
+    # such choices the fastest was taken in any case.
+    if isinf(chosen.pick.busbw) or (other is Objective.PACK and chosen.pick.stranded == 0):
+        return None
+    pick = choose_domain(replace(problem, objective=other), chosen.level).pick
+    # A search that did not end may miss the best: what wins or loses in both figures is no price.
+    return pick if (pick.busbw > chosen.pick.busbw) != (pick.stranded < chosen.pick.stranded) else None
 
 
 def faster_on_more(problem: Problem, domain: Domain, nodes: int, busbw: float) -> Pick | None:
-    """Return a pick in *domain* on one node more than *nodes* that has more than *busbw*; None where none was found."""
+    """Return a pick in *domain* on one node more than *nodes* with more than *busbw*, None if not found."""
     count = nodes + 1
     if count > min(problem.workers, _MOST_NODES) or isinf(busbw):
         return None
@@ -88,7 +262,8 @@ def faster_on_more(problem: Problem, domain: Domain, nodes: int, busbw: float) -
     return other if is_known and other.complete and other.busbw > busbw else None
 
 
-# What would give a gang a place that has none now: a smaller gang, another shape or level, the end of other jobs.
+# What would give a gang a place that has none now: a smaller gang, another shape or level, the end of other
+# jobs.
 
 # For each job that is tried, the places of the whole fleet are added up once more.
 _MOST_JOBS = 200
@@ -216,14 +391,12 @@ def _together(
 
 
 def _jobs(fleet: Fleet) -> list[tuple[str, dict[int, int]]]:
-    """Return the holders of GPUs by name, the smallest first, each with the GPUs that it holds node by node."""
-    by_name: dict[str, dict[int, int]] = {}
-    for position, node in enumerate(fleet.nodes):
-        for holder in node.holders:
-            kind = "job" if holder.job else "pod"
-            gpus_by_node = by_name.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
-            gpus_by_node[position] = gpus_by_node.get(position, 0) + holder.gpus
-    return sorted(by_name.items(), key=lambda job: (sum(job[1].values()), job[0]))
+    """Return the jobs and pods that hold GPUs, the smallest first, each with its GPUs by node."""
+    gpus = {
+        name: {position: sum(holder.gpus for holder in holders) for position, holders in by_node.items()}
+        for name, by_node in holders_by_job(fleet).items()
+    }
+    return sorted(gpus.items(), key=lambda job: (sum(job[1].values()), job[0]))
 
 
 def _places_after(
@@ -236,8 +409,8 @@ def _places_after(
     after = list(now)
     for position, gpus in freed.items():
         state = fleet.state(position)
-        # GPUs that the node hands out by another resource do not help, even when they are free. Neither is it known whether
-        # those are on NUMA nodes where the kubelet would admit a worker.
+        # GPUs that the node hands out by another resource do not help, even when they are free. Neither is it
+        # known whether those are on NUMA nodes where the kubelet would admit a worker.
         if serves_resource(demand, state) and not state.alignment:
             with_gpus = min(state.free + gpus, state.total) // demand.gpus
             after[position] = max(now[position], min(with_gpus, besides_gpus[position]))
@@ -252,7 +425,7 @@ _NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
 def infeasible(
     demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits, *, advises: bool = True
 ) -> Infeasible:
-    """Return why *demand* has no place within *limits*; where it *advises*, also how far levels get, what nodes take, what helps."""
+    """Return why *demand* does not fit within *limits*; with *advises* also levels, nodes and remedies."""
     level = level_words(fleet)[limits.widest]
     most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
@@ -320,9 +493,10 @@ def _levels(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[str]:
 
 
 def _exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
-    """Return why the nodes of *fleet* that take no worker of *demand* take none, the most frequent reason first.
+    """Return why nodes take no worker of *demand*, the most frequent reason first.
 
-    Each node counts for the first reason that keeps workers off it; nodes without GPUs count only for gangs without.
+    Each node counts for the first reason that keeps workers off it; nodes without GPUs count only for gangs
+    without.
     """
     candidates = [_is_candidate(demand, state) for state in fleet.states]
     counted: Counter[str] = Counter()
@@ -339,7 +513,7 @@ def _exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
 def _first_obstacles(
     demand: Demand, fleet: Fleet, state: NodeState, positions: Sequence[int]
 ) -> Mapping[str, int]:
-    """Return of how many of the nodes at *positions*, which are in *state*, each text keeps a worker off first, empty for none."""
+    """Count the first text that keeps a worker off each of the nodes at *positions*, in *state*; or empty."""
 
     def first(position: int) -> str:
         return next(_obstacles(demand, fleet, position, fleet.nodes[position]), "")
@@ -415,7 +589,7 @@ def _closed(demand: Demand, node: GpuNode) -> Iterator[str]:
 def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
     problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
-    steps = (_fits(demand, fleet, capacity), _level(demand, fleet, capacity, chosen), _count(problem, chosen))
+    steps = (_fits(fleet, capacity), _level(demand, fleet, capacity, chosen), _count(problem, chosen))
     if demand.gpus:
         ordered = (_bandwidth(chosen, fleet), _damage(chosen, fleet))
         if demand.objective is Objective.PACK:
@@ -425,12 +599,12 @@ def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) 
     return (*steps, _damage(chosen, fleet)) if any(state.total for state in fleet.states) else steps
 
 
-def _fits(demand: Demand, fleet: Fleet, capacity: Capacity) -> Step:
+def _fits(fleet: Fleet, capacity: Capacity) -> Step:
     taking = len(capacity.places) - capacity.places.count(0)
     return Step(
         criterion="fits",
-        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'takes' if taking == 1 else 'take'} workers",
-        bound=f"{plural(capacity.total, 'place')} for {plural(demand.workers, 'worker')}",
+        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'has' if taking == 1 else 'have'} room",
+        bound=f"for {plural(capacity.total, 'worker')} in all",
     )
 
 
@@ -467,7 +641,7 @@ def _count(problem: Problem, chosen: DomainChoice) -> Step:
     # The domain of a gang on one node is the finest around it; without tiers that is the node itself.
     around = pick.domain if fleet.tiers else fleet.cluster
     if faster := faster_on_more(problem, around, count, pick.busbw):
-        more = f"{rate_words(faster.busbw)} on {_places(faster, fleet)}, {plural(faster.stranded, 'GPU')} left over"
+        more = figures_words(fleet, faster)
     return Step(
         criterion="nodes",
         chosen=plural(count, "node"),
@@ -481,7 +655,7 @@ def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
     second = _second_set(pick) if len(pick.nodes) == 1 else ""
     other = chosen.runner_up
     if not second and other:
-        second = f"{rate_words(other.busbw)} on {_places(other, fleet)}"
+        second = f"{rate_words(other.busbw)} on {nodes_words(fleet, other.nodes)}"
     return Step(
         criterion="busbw",
         chosen=rate_words(pick.busbw),
@@ -492,13 +666,12 @@ def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
 
 
 def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
-    stranded = sum(offer.stranded for offer in chosen.pick.offers)
-    other = chosen.runner_up
-    left = sum(offer.stranded for offer in other.offers) if other else 0
+    stranded, other = chosen.pick.stranded, chosen.runner_up
+    where = "this node" if len(chosen.pick.nodes) == 1 else "these nodes"
     return Step(
         criterion="left over",
-        chosen=f"{plural(stranded, 'GPU')} free on {'this node' if len(chosen.pick.nodes) == 1 else 'these nodes'}",
-        runner_up=f"{plural(left, 'GPU')} on {_places(other, fleet)}" if other else "",
+        chosen=f"{plural(stranded, 'GPU')} free on {where}",
+        runner_up=f"{plural(other.stranded, 'GPU')} on {nodes_words(fleet, other.nodes)}" if other else "",
         bound="" if stranded else "none left is the least",
         proven=chosen.exact,
     )
@@ -506,24 +679,18 @@ def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
 
 def _objective(problem: Problem, chosen: DomainChoice) -> Step:
     """Return what went first of the two steps before, and what another order would have given."""
-    fleet, others = problem.fleet, tuple(alternatives(problem, chosen))
-    figures = (
-        f"{rate_words(other.pick.busbw)} on {_places(other.pick, fleet)}, {plural(other.pick.stranded, 'GPU')} left over, "
-        f"with --objective={other.objective.value}"
-        for other in others
-    )
+    other, found = OTHER[problem.objective], alternative(problem, chosen)
     return Step(
         criterion="objective",
         chosen=f"{problem.objective.value}: {MEANING[problem.objective]}",
-        runner_up="; ".join(figures),
-        bound="" if others else "no other objective gives more busbw or leaves fewer GPUs over",
+        runner_up=f"{figures_words(problem.fleet, found)}, with --objective={other.value}" if found else "",
+        bound="" if found else "no other objective gives more busbw or leaves fewer GPUs over",
     )
 
 
 MEANING = {
     Objective.BANDWIDTH: "busbw before GPUs left over",
     Objective.PACK: "GPUs left over before busbw",
-    Objective.BALANCED: "twice the busbw is worth twice the GPUs, those left over counted",
 }
 
 
@@ -541,8 +708,10 @@ def rate_words(rate: float) -> str:
     return f"{rate:.3g} GB/s" if rate else "unknown links"
 
 
-def _places(pick: Pick, fleet: Fleet) -> str:
-    return nodes_words(fleet, pick.nodes)
+def figures_words(fleet: Fleet, chosen: ChosenNodes) -> str:
+    """Return what *chosen* gives and leaves: ``45 GB/s on a and 1 other, 2 GPUs left over``."""
+    where, left = nodes_words(fleet, chosen.nodes), plural(chosen.stranded, "GPU")
+    return f"{rate_words(chosen.busbw)} on {where}, {left} left over"
 
 
 def nodes_words(fleet: Fleet, positions: Sequence[int]) -> str:

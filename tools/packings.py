@@ -1,12 +1,10 @@
-"""Writes the tables that are shipped: ``python -m arena_topo.planner.gpus.shipped.generate``."""
+"""Write the packings of common machines that come with the program: ``python -m tools.packings``."""
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-from arena_topo.planner.gpus.canonical import canonical
-from arena_topo.planner.gpus.packing import compute, file_name, table_name
+from arena_topo.planner.gpus.packing import SHIPPED, canonical, compute, table_name
 
 _CUBE_MESH = "03 03 04 04 12 12 15 15 23 23 47 47 56 56 67 67 01 02 13 26 37 45 46 57"
 """The pairs that NVLinks join in the hybrid cube mesh of V100, named once per link."""
@@ -14,17 +12,17 @@ _CUBE_MESH = "03 03 04 04 12 12 15 15 23 23 47 47 56 56 67 67 01 02 13 26 37 45 
 _Counts = list[list[int]]
 
 
-def shipped_tables() -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the name and content of every table that is shipped."""
-    for counts in _common_machines():
-        form = canonical(counts)
-        yield file_name(table_name(form)), compute(form.rows)
+def shipped_tables() -> dict[str, dict[str, Any]]:
+    """Return every table by its name."""
+    forms = sorted(map(canonical, _common_machines()), key=table_name)
+    return {table_name(form): compute(form.rows) for form in forms}
 
 
 def _main() -> None:
-    """Write the files next to this one."""
-    for name, table in shipped_tables():
-        (Path(__file__).parent / name).write_text(json.dumps(table, separators=(",", ":")) + "\n")
+    lines = (
+        f'"{name}":{json.dumps(table, separators=(",", ":"))}' for name, table in shipped_tables().items()
+    )
+    SHIPPED.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def _common_machines() -> Iterator[_Counts]:

@@ -1,1 +1,0 @@
-"""Tables of packings for common machines, and the program that writes them."""
