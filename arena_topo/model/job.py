@@ -1,93 +1,9 @@
-"""Names that Kubernetes accepts: checked before anything is sent.
-
-Sources: ``k8s.io/apimachinery/pkg/util/validation``; the limit of 49 is Arena's (pkg/util/validate.go).
-"""
+"""A training job as its user describes it, independent of any cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from arena_topo.model.kind import Kind
-from arena_topo.model.objects import Object
-from arena_topo.model.scheduling import Toleration
-
-# A gang, and what a gang back-end adds to its job.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gang:
-    """A job whose workers start together or not at all.
-
-    ``launcher_waits``: the launcher's pod is created only once every worker is ready, so that a gang that counts it
-    never starts. ``requests`` and ``launcher_requests`` are what one pod requests, as quantities; ``placement`` holds
-    the worker's ``nodeSelector``, ``affinity``, ``tolerations`` and ``topologySpreadConstraints``, as far as it has them.
-
-    ``level`` is the topology level that the gang must stay within, in the back-end's own terms: a node label for
-    ACK, Kueue, KAI and native, a tier's number or name for Volcano, a layer for Koordinator; empty for none. It binds
-    if ``required``, else it is a preference. ``kai_topologies`` gives each level of KAI's Topologies, a node label, the
-    name of the Topology that has it. ``planned``: our planner gives the gang its places, at the admission by its queue.
-
-    Of the cluster: ``operator_gangs`` is the MPI operator's ``--gang-scheduling`` (or ``--gang-scheduler-name``), empty
-    where it creates no gangs and None where that cannot be seen; ``api`` is the served version of scheduling.k8s.io's
-    PodGroup; ``admission`` says whether our admission policy puts workers into it, ``keeps_gates`` whether the served
-    MPIJob keeps scheduling gates.
-    """
-
-    job: str
-    namespace: str
-    kind: Kind
-    workers: int
-    launcher_waits: bool
-    requests: Mapping[str, str] = field(default_factory=dict)
-    launcher_requests: Mapping[str, str] = field(default_factory=dict)
-    placement: Mapping[str, Any] = field(default_factory=dict)
-    level: str = ""
-    required: bool = False
-    kai_topologies: Mapping[str, str] = field(default_factory=dict)
-    queue: str = ""
-    planned: bool = False
-    priority: str = ""
-    operator_gangs: str | None = None
-    api: str = ""
-    admission: bool = False
-    keeps_gates: bool = True
-
-    @property
-    def name(self) -> str:
-        """Name of the gang's own object: never the job's, which is the operator's to write."""
-        return f"{self.job}-gang"
-
-    @property
-    def size(self) -> int:
-        """How many pods must fit at once: the workers, and the launcher where it starts with them."""
-        return self.workers if self.launcher_waits else self.workers + 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decoration:
-    """What a back-end adds to a job.
-
-    ``pod_labels`` and ``pod_annotations`` are for the pods of both roles, the others for one. ``scheduling_policy``
-    goes into the job's run policy. ``suspended``: the gang's scheduler starts the job. ``companions`` are objects to be created after the job and owned by it. ``notes``
-    tell users what is enforced by what, and what else they must know.
-    """
-
-    job_labels: Mapping[str, str] = field(default_factory=dict)
-    job_annotations: Mapping[str, str] = field(default_factory=dict)
-    pod_labels: Mapping[str, str] = field(default_factory=dict)
-    pod_annotations: Mapping[str, str] = field(default_factory=dict)
-    worker_labels: Mapping[str, str] = field(default_factory=dict)
-    worker_annotations: Mapping[str, str] = field(default_factory=dict)
-    launcher_labels: Mapping[str, str] = field(default_factory=dict)
-    launcher_annotations: Mapping[str, str] = field(default_factory=dict)
-    suspended: bool = False
-    scheduler_name: str = ""
-    scheduling_policy: Mapping[str, Any] = field(default_factory=dict)
-    companions: tuple[Object, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-# A training job as the user described it, independent of any cluster.
+from arena_topo.model.pods import Toleration
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +73,11 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoleSpec:
-    """The ``pods`` of one role, in a job whose roles differ: what is said of them in addition to what is said of all pods.
+    """The ``pods`` of one role of a job whose roles differ, with what they have besides what all pods have.
 
-    ``name`` is as the pods have it. An empty ``image`` and an empty ``selector`` are those of the job. What ``limits`` leaves
-    open is bounded by the request, and the other way round. ``affinity`` to the role's own pods is ``spread`` or
-    ``binpack``, over nodes, and ``required`` or preferred; empty for none.
+    ``name`` is as the pods have it. An empty ``image`` and an empty ``selector`` are those of the job. What
+    ``limits`` leaves open is bounded by the request, and the other way round. ``affinity`` to the role's own
+    pods is ``spread`` or ``binpack``, over nodes, and ``required`` or preferred; empty for none.
     """
 
     name: str
@@ -178,7 +94,7 @@ class RoleSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherOptions:
-    """What the user requests for the launcher alone."""
+    """What the user requests only for the launcher."""
 
     compute: Compute = field(default_factory=Compute)
     selector: Mapping[str, str] = field(default_factory=dict)
@@ -232,9 +148,10 @@ class RunOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiOptions:
-    """Which MPI the image has, and where its ssh finds the job's keys; MPIJob v2beta1 alone has a choice.
+    """Which MPI the image has, and where its ssh finds the job's keys; only MPIJob v2beta1 has a choice.
 
-    ``implementation`` is ``OpenMPI``, ``MPICH`` or ``Intel``. ``ssh_auth_path`` empty means root's own ``/root/.ssh``.
+    ``implementation`` is ``OpenMPI``, ``MPICH`` or ``Intel``. ``ssh_auth_path`` empty means root's own
+    ``/root/.ssh``.
     """
 
     implementation: str = "OpenMPI"
@@ -243,7 +160,7 @@ class MpiOptions:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRange:
-    """How few workers an elastic job may have, and how many; ``grows``: the controller gives it more when there is room."""
+    """How few and how many workers an elastic job may have; with ``grows`` the controller adds some when it can."""
 
     least: int
     most: int
@@ -262,11 +179,13 @@ class RuntimeRef:
 class JobSpec:
     """A job of ``workers`` pods with ``gpus`` GPUs each, an MPI job unless its ``kind`` says otherwise.
 
-    ``kind`` is as the API writes it; a TrainJob has a ``runtime``, and may leave image and command to it. ``command`` is the argument vector of the launcher's container, or of every one's
-    where there is no launcher; ``processes`` is how many torchrun starts in each pod, a number or a word of torchrun's. ``slots`` is the number of ranks a worker
-    takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology. ``roles`` is empty
-    where all workers are alike; else it has every role, the workers' among them.
-    ``elastic`` is None for a job whose ``workers`` stay as many as they are.
+    ``kind`` is as the API writes it; a TrainJob has a ``runtime``, and may leave image and command to it.
+    ``command`` is the argument vector of the launcher's container, or of every one's where there is no
+    launcher; ``processes`` is how many torchrun starts in each pod, a number or a word of torchrun's.
+    ``slots`` is the number of ranks a worker takes. ``gang``: the workers start together or not at all;
+    ``topology``: they are placed by GPU topology. ``roles`` is empty where all workers are alike; else it has
+    every role, the workers' among them. ``elastic`` is None for a job whose ``workers`` stay as many as they
+    are.
     """
 
     name: str

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
-    from arena_topo.model.start_estimate import StartEstimate
+    from arena_topo.model.plan_record import StartEstimate
 
 
 class JobStatus(Enum):
@@ -41,7 +41,8 @@ class Instance:
     """One pod of a job.
 
     ``status`` is the word that ``kubectl get pods`` would print; ``node`` is empty while the pod has none;
-    ``gpus`` counts the GPUs it asks for; ``age`` in seconds; ``reason`` is why it does not run, empty if it does.
+    ``gpus`` counts the GPUs it asks for; ``age`` in seconds; ``reason`` is why it does not run, empty if it
+    does.
     """
 
     name: str
@@ -58,7 +59,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class PlannedWorker:
-    """The place of one worker: its pod, its node, and the indices of its GPUs there, None where they were not planned."""
+    """One worker's pod, its node, and the indices of its GPUs there, None if they were not planned."""
 
     name: str
     node: str
@@ -69,10 +70,12 @@ class PlannedWorker:
 class PlanView:
     """A job's plan, compared with what became of it.
 
-    ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned one. The
-    rest is the plan's own: how far its reservation got, how it is enforced, its level and domain, and the place of each
-    worker; all empty where it cannot be read. Of a job that waits ``reason`` says why, ``position`` which one it is in the
-    controller's queue, 0 in none, and ``start`` when it starts, or why there is no estimate; None for other jobs.
+    ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned
+    one; ``enforced`` says in words what of a confirmed plan is enforced, and by what, while the job has not ended.
+    The rest is the plan's own: how far its reservation got, how it is enforced, its level and domain,
+    and the place of each worker; all empty where it cannot be read. Of a job that waits ``reason`` says why,
+    ``position`` which one it is in the controller's queue, 0 in none, and ``start`` when it starts, or why
+    there is no estimate; None for other jobs.
     """
 
     message: str
@@ -86,15 +89,17 @@ class PlanView:
     reason: str = ""
     position: int = 0
     start: "StartEstimate | None" = None
+    enforced: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueView:
     """Where a job stands that waits in a queue of Kueue.
 
-    ``queue`` and ``workload`` are the names of its LocalQueue and its Workload, the latter empty before there is one. ``reason`` says why it waits; ``position`` which one
-    it is among those that have their quota and wait for a place of our planner, 0 where it is none of them; ``start`` when it
-    starts, or why there is no estimate.
+    ``queue`` and ``workload`` are the names of its LocalQueue and its Workload, the latter empty before there
+    is one. ``reason`` says why it waits; ``position`` which one it is among those that have their quota and
+    wait for a place of our planner, 0 where it is none of them; ``start`` when it starts, or why there is no
+    estimate.
     """
 
     queue: str
@@ -109,9 +114,10 @@ class JobView:
     """One job and its pods, launcher first, then workers by index.
 
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
-    is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about it;
-    ``plan`` is None for jobs without one, and ``queue`` for those that wait in no queue of Kueue, or where nobody has looked; ``manifest`` is the job as the server has it,
-    and ``kind`` and ``group`` its kind and API group as the API writes them.
+    is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about
+    it; ``plan`` is None for jobs without one, and ``queue`` for those that wait in no queue of Kueue, or if
+    it was not read; ``manifest`` is the job as the server has it, and ``kind`` and ``group`` its kind and API
+    group as the API writes them.
     """
 
     name: str

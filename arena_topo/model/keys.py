@@ -1,7 +1,7 @@
 """Every label, annotation and resource name that crosses the wire, in one place.
 
-Sources: kubeflow/arena 0.15.5 (charts/mpijob, pkg/apis/types), kubeflow/mpi-operator 0.8.2, kubeflow/training-operator
-1.9 (pkg/apis), JobSet 0.12 (api/jobset/v1alpha2) and k8s.io/api/batch/v1.
+Sources: kubeflow/arena 0.15.5 (charts/mpijob, pkg/apis/types), kubeflow/mpi-operator 0.8.2,
+kubeflow/training-operator 1.9 (pkg/apis), JobSet 0.12 (api/jobset/v1alpha2) and k8s.io/api/batch/v1.
 """
 
 OUR_DOMAIN = "arena-topo.dev"

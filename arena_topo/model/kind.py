@@ -15,11 +15,11 @@ from arena_topo.model.objects import Object
 class Replicas:
     """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
 
-    ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what it must say
-    next to the pins, where a pod could not know its index otherwise. ``labels`` are what the operator puts onto each pod
-    next to those of the template. ``serves`` names the roles, the first that the job has, whose parameters these pods keep;
-    pods that exchange nothing during a step go ``anywhere``. ``whole`` is the template that the pods
-    get, where that in the job only changes one that lies elsewhere.
+    ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what
+    it must say next to the pins, where a pod could not know its index otherwise. ``labels`` are what the
+    operator puts onto each pod next to those of the template. ``serves`` names the roles, the first that the
+    job has, whose parameters these pods keep; pods that exchange nothing during a step go ``anywhere``.
+    ``whole`` is the template that the pods get, where that in the job only changes one that lies elsewhere.
     """
 
     role: str
@@ -47,10 +47,28 @@ class Member:
     index: int
 
 
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line of a log as the container wrote it, with its end unless the log ends without one; ``stamp`` may be empty.
+
+    ``instance`` is the pod's name, ``node`` where it runs; ``role`` is its role in the job, and ``index`` its
+    index in that, None for a launcher.
+    """
+
+    instance: str
+    container: str
+    node: str
+    stamp: bytes
+    text: bytes
+    role: str
+    index: int | None
+
+
 class Loose(Enum):
     """What of a pod template may change while its job is suspended.
 
-    ``SCHEDULING``: labels, annotations, node selector, tolerations and scheduling gates, and only once no pod is left.
+    ``SCHEDULING``: labels, annotations, node selector, tolerations and scheduling gates, and only once no pod
+    is left.
     """
 
     NOTHING = "nothing"
@@ -60,7 +78,7 @@ class Loose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Elastic:
-    """The role that grows and shrinks while the job runs: the highest indices leave, and ``keeps`` stays to the last.
+    """The role that grows and shrinks while the job runs: the highest indices leave, ``keeps`` stays.
 
     ``replicas`` is the JSON pointer to the number of its pods.
     """
@@ -73,9 +91,9 @@ class Elastic:
 class Kind(Protocol):
     """One kind of job, in one version of its API.
 
-    A planned pod has a number in its job, which is its place in the plan: those of the role that ``ranks`` names first
-    come first, by index, then those of the next. A PyTorchJob has ``("master", "worker")``, so that its worker 0 is number
-    one, as its rank among the nodes is.
+    A planned pod has a number in its job, which is its place in the plan: those of the role that ``ranks``
+    names first come first, by index, then those of the next. A PyTorchJob has ``("master", "worker")``, so
+    that its worker 0 is number one, as its rank among the nodes is.
     """
 
     @property
@@ -128,7 +146,7 @@ class Kind(Protocol):
 
     @property
     def pod_spec_path(self) -> tuple[str, ...]:
-        """The keys from a job to the spec of its pods, as its schema has them; ``*`` stands for any role, or for any of a list."""
+        """The keys from a job to the spec of its pods by its schema; ``*`` is any role, or any element of a list."""
         ...
 
     @property
@@ -173,7 +191,7 @@ class Kind(Protocol):
 
     @property
     def is_pinnable(self) -> str:
-        """A CEL condition on ``object``, a pod at its creation: it is one of the pods that ``ranks`` names."""
+        """A CEL condition on ``object``, a pod at its creation: it is one that ``ranks`` names."""
         ...
 
     @property
@@ -185,7 +203,7 @@ class Kind(Protocol):
         ...
 
     def counts(self, job: Object) -> bool:
-        """Whether *job* is a training job that somebody submitted, rather than a part of one of another kind."""
+        """Whether *job* is a training job of a user, rather than a part of one of another kind."""
         ...
 
     def replicas(self, job: Object) -> list[Replicas]:
@@ -235,7 +253,7 @@ def containers(template: Object) -> Iterator[Object]:
 
 
 def owner_reference(owner: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reference to *owner*, an object as the server has it: the garbage collector deletes both together."""
+    """Return the reference to *owner*, as the server has it: the garbage collector deletes both together."""
     meta = owner["metadata"]
     return {
         "apiVersion": owner["apiVersion"],

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from arena_topo.model.hardware import AlignmentPolicy
-from arena_topo.model.parallelism import Parallelism
-from arena_topo.model.scheduling import SelectorTerm, Toleration
+from arena_topo.model.cluster import AlignmentPolicy
+from arena_topo.model.placement_options import Objective, Parallelism, TopologyPolicy
+from arena_topo.model.plan_record import Slot
+from arena_topo.model.pods import SelectorTerm, Toleration
 from arena_topo.model.text.quantity import Resources
 
 # What the planner answers: a placement of the whole gang, or why there is none.
@@ -38,23 +39,12 @@ class Range:
     high: float
 
 
-class Slot(NamedTuple):
-    """The place of one worker pod; a named tuple, since a plan has thousands and a dataclass takes three times as long.
-
-    ``worker`` is its index in the hostfile; ``gpus`` the GPU indices it should get, in ring order, or None where
-    it is not known which GPUs of the node are free.
-    """
-
-    worker: int
-    node: str
-    gpus: tuple[int, ...] | None = None
-
-
 class WorkerPlace(NamedTuple):
     """Where in its node a worker's devices are.
 
-    ``numa`` are the NUMA nodes of its GPUs, ``switches`` the PCIe switches or roots above them and ``nics`` the NICs nearest to
-    them, as far as they are known; ``cpus`` are the NUMA nodes of its cores, empty where it shares those of the node.
+    ``numa`` are the NUMA nodes of its GPUs, ``switches`` the PCIe switches or roots above them and ``nics``
+    the NICs nearest to them, as far as they are known; ``cpus`` are the NUMA nodes of its cores, empty where
+    it shares those of the node.
     """
 
     numa: tuple[int, ...]
@@ -67,9 +57,9 @@ class WorkerPlace(NamedTuple):
 class NodeAlignment:
     """Where the devices of a node's workers are: ``workers`` in the order of ``NodeShare.workers``.
 
-    ``policy`` is that of the node's kubelet, None where it is not known. If ``enforced``, that kubelet runs each worker on as
-    few NUMA nodes as could ever hold it, or not at all; which ones those are is its choice, and here a prediction. Otherwise
-    all of it is predicted.
+    ``policy`` is that of the node's kubelet, None where it is not known. If ``enforced``, that kubelet runs
+    each worker on as few NUMA nodes as could ever hold it, or not at all; which ones those are is its choice,
+    and here a prediction. Otherwise all of it is predicted.
     """
 
     policy: AlignmentPolicy | None
@@ -80,9 +70,9 @@ class NodeAlignment:
 class NodeShare(NamedTuple):
     """What the gang gets of one node: the union of its workers' GPUs, one communicator inside the node.
 
-    ``busbw`` is the predicted all-reduce bus bandwidth of that union in GB/s if its ranks see each other's GPUs,
-    None where links are not known; ``best`` the highest busbw that this many GPUs can have on the node when it
-    is empty. ``alignment`` is None where it is not known on which NUMA nodes they are.
+    ``busbw`` is the predicted all-reduce bus bandwidth of that union in GB/s if its ranks see each other's
+    GPUs, None where links are not known; ``best`` the highest busbw that this many GPUs can have on the node
+    when it is empty. ``alignment`` is None where it is not known on which NUMA nodes they are.
     """
 
     node: str
@@ -112,9 +102,9 @@ class Step:
 class Prediction:
     """What the gang will probably see.
 
-    ``busbw`` in GB/s over the whole gang, which the slower of ``inside_busbw`` (the slowest node's) and ``across_busbw``
-    bounds; None where no two ranks are in a node, or on one node. ``inside`` and ``across`` are the transports;
-    ``assumptions`` say what the figures rest on.
+    ``busbw`` in GB/s over the whole gang, which the slower of ``inside_busbw`` (the slowest node's) and
+    ``across_busbw`` bounds; None where no two ranks are in a node, or on one node. ``inside`` and ``across``
+    are the transports; ``assumptions`` say what the figures rest on.
     """
 
     busbw: Range
@@ -137,8 +127,9 @@ class GroupSpread:
 class GroupPlaces:
     """Where the ``count`` groups of ``size`` ranks along ``axis`` lie.
 
-    ``within`` is the closest level that holds each of them. ``level`` is the one whose domains are counted: by this plan
-    (``spread``), by first fit, and by Kueue's rule, which are None where the rule finds no place.
+    ``within`` is the closest level that holds each of them. ``level`` is the one whose domains are counted:
+    by this plan (``spread``), by first fit, and by Kueue's rule, which are None where the rule finds no
+    place.
     """
 
     axis: str
@@ -156,9 +147,10 @@ class StepTraffic:
     """How long the exchange of a training step takes on the chosen nodes, in seconds for each GB of parameters.
 
     ``servers`` is that over the parameter servers, ``all_reduce`` that of a ring over the workers' nodes.
-    ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the least that
-    any split of the summing between them and the workers' nodes needs, which sum inside first; ``available`` is how many such nodes have room now.
-    ``assumed`` means that some nodes do not publish their NICs' rates, which then count as the lowest that is known.
+    ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the
+    least that any split of the summing between them and the workers' nodes needs, which sum inside first;
+    ``available`` is how many such nodes have room now. ``assumed`` means that some nodes do not publish their
+    NICs' rates, which then count as the lowest that is known.
     """
 
     servers: float
@@ -172,8 +164,8 @@ class StepTraffic:
 class RolePlacement:
     """A place for every pod of a role: ``slots`` by the pod's index in its role, ``shares`` by node.
 
-    ``gpus`` are those of each pod. ``level`` is the closest one that holds the role, ``domain`` its name there;
-    ``why`` are the steps of its choice.
+    ``gpus`` are those of each pod. ``level`` is the closest one that holds the role, ``domain`` its name
+    there; ``why`` are the steps of its choice.
     """
 
     role: str
@@ -189,11 +181,12 @@ class RolePlacement:
 class Placement:
     """A place for every pod of a gang, role by role in the order of the gang's roles.
 
-    Pods that are all alike are one role without a name; their slots are in worker order, which is fabric order
-    unless ``groups`` of ranks decide. ``level`` is the smallest tier that holds the roles that exchange data,
-    parameter servers apart (``node``, a tier's name, or ``cluster``), and ``domain`` its name there. ``why`` are
-    the steps that chose for the whole gang, those of a named role are in it. ``products`` are the GPUs' names,
-    as far as they are known. ``groups`` says of a gang with ``--parallel`` where its groups of ranks lie.
+    Pods that are all alike are one role without a name; their slots are in worker order, which is fabric
+    order unless ``groups`` of ranks decide. ``level`` is the smallest tier that holds the roles that exchange
+    data, parameter servers apart (``node``, a tier's name, or ``cluster``), and ``domain`` its name there.
+    ``why`` are the steps that chose for the whole gang, those of a named role are in it. ``products`` are the
+    GPUs' names, as far as they are known. ``groups`` says of a gang with ``--parallel`` where its groups of
+    ranks lie.
     """
 
     roles: tuple[RolePlacement, ...]
@@ -209,7 +202,7 @@ class Placement:
 
     @property
     def by_role(self) -> bool:
-        """Whether the roles are told apart; False where all pods are alike and no role was asked for."""
+        """Whether roles are distinguished; False if all pods are alike and no role was asked for."""
         return any(role.role for role in self.roles)
 
     @property
@@ -265,7 +258,7 @@ class NodeRoom:
 
 @dataclass(frozen=True, slots=True)
 class UnplacedRole:
-    """Why a role has no place: ``answer`` is about its pods alone, None where alone they fit."""
+    """Why a role has no place: ``answer`` is about its pods only, None if they would fit by themselves."""
 
     role: str
     answer: "Infeasible | None" = None
@@ -275,11 +268,11 @@ class UnplacedRole:
 class Infeasible:
     """No place for the whole gang.
 
-    ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` say how far the best
-    domain of each tier gets; ``remedies`` what would make it fit; ``nodes`` is what each node takes of the gang by itself.
-    A gang whose pods differ has every role in ``roles``, in order: reasons, levels and nodes are then about one
-    role, in its answer, and ``remedies`` are what would help all roles together. ``proven`` is False where the
-    search was cut short, so that a place may have been overlooked.
+    ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` say how far the
+    best domain of each tier gets; ``remedies`` what would make it fit; ``nodes`` is what each node takes of
+    the gang by itself. A gang whose pods differ has every role in ``roles``, in order: reasons, levels and
+    nodes are then about one role, in its answer, and ``remedies`` are what would help all roles together.
+    ``proven`` is False where the search was cut short, so that a place may have been overlooked.
     """
 
     summary: str
@@ -292,7 +285,7 @@ class Infeasible:
 
     @property
     def by_role(self) -> bool:
-        """Whether the roles are told apart; False where all pods are alike and no role was asked for."""
+        """Whether roles are distinguished; False if all pods are alike and no role was asked for."""
         return bool(self.roles)
 
     @property
@@ -308,44 +301,21 @@ Verdict = Placement | Infeasible
 # What a gang demands of a cluster: the planner's view of a job.
 
 
-class TopologyPolicy(Enum):
-    """Which levels of the fabric will do.
-
-    ``BEST_EFFORT`` takes the closest that there is now, ``RESTRICTED`` only the one that an empty cluster would give, and
-    ``NONE`` any: the gang only has to fit, as with a topology-unaware scheduler.
-    """
-
-    NONE = "none"
-    BEST_EFFORT = "best-effort"
-    RESTRICTED = "restricted"
-
-
-class Objective(Enum):
-    """What decides between placements of one level on as few nodes.
-
-    ``BANDWIDTH``: the highest predicted busbw, then the fewest GPUs left over. ``PACK``: the fewest GPUs left over on the
-    nodes taken, then the highest busbw. ``BALANCED``: the most busbw for each GPU that was free on the nodes taken, so that
-    twice the busbw is worth twice the GPUs.
-    """
-
-    BANDWIDTH = "bandwidth"
-    PACK = "pack"
-    BALANCED = "balanced"
-
-
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing; each on a node of its own with ``one_per_node``.
+    """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing; one per node with ``one_per_node``.
 
-    ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage in bytes,
-    other devices by count). ``needs_hostname``: a node without its hostname label is no place, because the plan is enforced
-    by it. ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
-    what the launcher pod requests; it runs on any node that has that, room for a pod, and the labels of
-    ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
-    ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
-    pack the ranks of a node into one pod. ``parallel`` says which ranks form groups, which then decide where workers go.
-    ``containers`` is what each container of a worker asks of the kubelet's topology manager, GPUs included
-    (``pod_requests.aligned_requests``); empty where nobody knows: one that asks for all devices, and no cores of its own.
+    ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage
+    in bytes, other devices by count). ``needs_hostname``: a node without its hostname label cannot be used,
+    because the plan is enforced by it. ``gpu_resource`` empty means whatever resource the node offers its
+    GPUs by. ``launcher`` is what the launcher pod requests; it runs on any node that has that, room for a
+    pod, and the labels of ``launcher_selector``. None stands for no launcher, or for one with unknown
+    requests. ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``.
+    ``coalesce`` lets the planner pack the ranks of a node into one pod. ``parallel`` says which ranks form
+    groups, which then decide where workers go. ``containers`` is what each container of a worker asks of the
+    kubelet's topology manager, GPUs included (``pods.aligned_requests``); empty if unknown: one that asks for
+    all devices, and no cores of its own. ``isolated`` pods do not see each other's GPUs and have RDMA cards,
+    over which they exchange on one node too (``prediction.forecast`` says why).
     """
 
     workers: int
@@ -366,11 +336,7 @@ class Demand:
     objective: Objective = Objective.BANDWIDTH
     parallel: Parallelism | None = None
     containers: tuple[Resources, ...] = ()
-
-    @property
-    def ranks(self) -> int:
-        """The number of MPI ranks: one for every GPU, or one for every worker of a gang without GPUs."""
-        return self.workers * max(self.gpus, 1)
+    isolated: bool = False
 
 
 # A gang of unlike pods: its roles, and what each asks of the cluster.
@@ -379,8 +345,8 @@ class Demand:
 class Spread(Enum):
     """How the pods of a role keep apart.
 
-    ``NONE`` takes the fewest nodes. ``PREFERRED`` takes as many nodes as there are, ``REQUIRED`` puts at most one pod
-    into a domain of the role's ``spread_level``.
+    ``NONE`` takes the fewest nodes. ``PREFERRED`` takes as many nodes as there are, ``REQUIRED`` puts at most
+    one pod into a domain of the role's ``spread_level``.
     """
 
     NONE = "none"
@@ -390,7 +356,7 @@ class Spread(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Every ``pods`` pods of a role, by index, stand in one domain of ``level``, a tier's name or label key or ``node``."""
+    """Every ``pods`` pods of a role, by index, share a domain of ``level``: a tier, a label key or ``node``."""
 
     pods: int
     level: str
@@ -398,7 +364,7 @@ class Slice:
 
 @dataclass(frozen=True, slots=True)
 class Tie:
-    """Each pod of a role stands in a domain of ``level`` that has a pod of ``role``, as with a required pod affinity."""
+    """Each pod of a role shares a domain of ``level`` with a pod of ``role``: a required pod affinity."""
 
     role: str
     level: str = "node"
@@ -417,11 +383,11 @@ class Role:
     """One kind of pod of a gang: ``pods`` pods of ``gpus`` GPUs each.
 
     ``requests``, ``gpu_resource``, ``node_selector``, ``affinity``, ``tolerations``, ``one_per_node``,
-    ``needs_hostname`` and ``containers`` are as in ``Demand``. ``slices`` are the coarse one first; a slice of all pods keeps the role in
-    one domain. ``serves`` names the workers whose parameters the role keeps: its pods go where NIC rate is free, by the
-    rule of ``planner.roles.servers``. A role that exchanges nothing during a step, such as a launcher, goes ``anywhere``.
-    ``preferences`` decide between choices of equal bandwidth, never against bandwidth; with another objective than bandwidth
-    they decide nothing.
+    ``needs_hostname`` and ``containers`` are as in ``Demand``. ``slices`` are the coarse one first; a slice
+    of all pods keeps the role in one domain. ``serves`` names the workers whose parameters the role keeps:
+    its pods go where NIC rate is free, by the rule of ``planner.roles.servers``. A role that exchanges
+    nothing during a step, such as a launcher, goes ``anywhere``. ``preferences`` decide between choices of
+    equal bandwidth, never against bandwidth; with another objective than bandwidth they decide nothing.
     """
 
     name: str
@@ -465,8 +431,9 @@ class Role:
 class GangDemand:
     """A gang of ``roles``, placed together or not at all.
 
-    ``policy``, ``required_level``, ``preferred_level`` and ``objective`` are as in ``Demand``; the levels are about the roles
-    that exchange data, so about none that goes anywhere, and the objective compares the nodes of each role.
+    ``policy``, ``required_level``, ``preferred_level`` and ``objective`` are as in ``Demand``; the levels are
+    about the roles that exchange data, so about none that goes anywhere, and the objective compares the nodes
+    of each role.
     """
 
     roles: tuple[Role, ...]
@@ -480,7 +447,8 @@ class GangDemand:
 class GangFigures:
     """Where a gang is: its level and domain, its number of nodes, and the busbw in GB/s of its slowest node.
 
-    ``busbw`` is None where no two of its GPUs are on a node and no NIC has a known rate, or where links are not known.
+    ``busbw`` is None where no two of its GPUs are on a node and no NIC has a known rate, or where links are
+    not known.
     """
 
     level: str
@@ -493,8 +461,8 @@ class GangFigures:
 class Growth:
     """Places for members that come.
 
-    ``slots`` are theirs alone, those of the lost workers or of new ones with the next indices, in fabric order; ``before``
-    and ``after`` are the whole gang. ``why`` names what decided.
+    ``slots`` are only theirs, those of the lost workers or of new ones with the next indices, in fabric
+    order; ``before`` and ``after`` are the whole gang. ``why`` names what decided.
     """
 
     slots: tuple[Slot, ...]
@@ -507,8 +475,9 @@ class Growth:
 class Shrinkage:
     """Members that go.
 
-    ``leaving`` are those that the operator takes away: the highest indices. ``cheapest`` are the workers whose end would
-    cost the gang least, and ``if_cheapest`` what would be left of it then; they are the same where nothing is lost.
+    ``leaving`` are those that the operator takes away: the highest indices. ``cheapest`` are the workers
+    whose end would cost the gang least, and ``if_cheapest`` what would be left of it then; they are the same
+    where nothing is lost.
     """
 
     leaving: tuple[Slot, ...]
@@ -523,8 +492,8 @@ class Shrinkage:
 class Scaling:
     """What happens to a job that runs: from ``before`` to ``after`` pods, of which ``pods`` come, or leave.
 
-    ``resource`` is its kind and group as kubectl writes them. ``change`` is None for a job without a plan, and where nothing
-    changes. ``enforced`` says what holds pods that came in their places.
+    ``resource`` is its kind and group as kubectl writes them. ``change`` is None for a job without a plan,
+    and where nothing changes. ``enforced`` says what holds pods that came in their places.
     """
 
     name: str

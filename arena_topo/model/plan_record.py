@@ -2,32 +2,127 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from enum import Enum
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.start_estimate import EstimateForm, StartEstimate
-from arena_topo.model.text.json import read_json, reason_of, shown, whole_number
-from arena_topo.model.text.quantity import Resources
-from arena_topo.model.text.record_tables import (
+from arena_topo.model.text.documents import (
     STRING,
     WHOLE,
     Field,
-    ListOf,
-    MapOf,
-    OneOf,
-    Record,
+    Form,
     Table,
+    attributes_of,
+    checked,
     checked_mapping,
     elements_of,
+    list_of,
+    map_of,
+    one_of,
     read_fields,
+    record,
+    write_fields,
 )
+from arena_topo.model.text.json import cut, read_json, reason_of, shown, whole_number
+from arena_topo.model.text.quantity import Resources, parse_instant
 from arena_topo.model.text.words import placed_words, plural
+
+# When something will probably end or start: a range of instants, and what it rests on.
+
+MOST_AHEAD = 20
+"""Waiting jobs whose starts are estimated: what comes after so many depends on too much that is unknown."""
+
+_MOST_NAMED = 8
+_MOST_TEXT = 300
+"""Jobs that an estimate on a job names, and characters of each text in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """When a job will probably end. ``basis`` says what this rests on, such as ``7 earlier runs of bert``."""
+
+    earliest: datetime
+    likely: datetime
+    latest: datetime
+    basis: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartEstimate:
+    """When a job will probably start.
+
+    ``after`` are the jobs whose ends it awaits, as ``namespace/name``, the first that ends first; none where
+    it can start at once. ``basis`` says for each of them what its end rests on; ``more`` counts those that
+    are not named. Where there is no estimate, the instants are None, and ``unknown`` says why; ``endless``
+    are then the jobs in the way whose ends are unknown.
+    """
+
+    earliest: datetime | None = None
+    likely: datetime | None = None
+    latest: datetime | None = None
+    after: tuple[str, ...] = ()
+    basis: tuple[str, ...] = ()
+    more: int = 0
+    unknown: str = ""
+    endless: tuple[str, ...] = ()
+
+
+def _bounded(estimate: StartEstimate) -> StartEstimate:
+    """Return *estimate* as far as an annotation has room for it: some of the jobs, and texts that are cut."""
+    return replace(
+        estimate,
+        after=tuple(cut(name, _MOST_TEXT) for name in estimate.after[:_MOST_NAMED]),
+        basis=tuple(cut(basis, _MOST_TEXT) for basis in estimate.basis[:_MOST_NAMED]),
+        more=estimate.more + max(len(estimate.after) - _MOST_NAMED, 0),
+        unknown=cut(estimate.unknown, _MOST_TEXT),
+        endless=(),
+    )
+
+
+def _read_instant(value: object, place: str) -> datetime:
+    text: str = checked(value, str, place)
+    try:
+        return parse_instant(text)
+    except ValueError as error:
+        raise DocumentError(f"{place} is not an instant: {cut(str(error))}") from error
+
+
+_INSTANT, _STRINGS = Form(_read_instant, lambda value: value.strftime("%Y-%m-%dT%H:%M:%SZ")), list_of(STRING)
+"""An instant is written as RFC 3339, to the second."""
+_ESTIMATE_FIELDS: Table = (
+    Field("from", _INSTANT, None, attribute="earliest"),
+    Field("likely", _INSTANT, None),
+    Field("to", _INSTANT, None, attribute="latest"),
+    Field("after", _STRINGS, ()),
+    Field("basis", _STRINGS, ()),
+    Field("more", WHOLE, 0),
+    Field("unknown", STRING, ""),
+)
+
+
+def _read_estimate(value: object, place: str) -> StartEstimate:
+    # A later release may say more.
+    values = read_fields(_ESTIMATE_FIELDS, value, place, strict=False)
+    instants = [values[key] for key in ("earliest", "likely", "latest")]
+    known = [at for at in instants if at is not None]
+    if len(known) not in (0, len(instants)) or known != sorted(known):
+        raise DocumentError(f"{place} needs from, likely and to in this order, or none of them")
+    if len(values["after"]) != len(values["basis"]) or values["more"] < 0:
+        raise DocumentError(f"{place} needs a basis for each job in after")
+    return _bounded(StartEstimate(**values))
+
+
+ESTIMATE = Form(
+    _read_estimate,
+    lambda estimate: write_fields(_ESTIMATE_FIELDS, attributes_of(_bounded(estimate), _ESTIMATE_FIELDS)),
+)
+"""An estimate as a job's annotation carries it, where anybody may have written it: as far as there is room
+for it."""
 
 _VERSION = 1
 MOST_WORKERS = 10_000
@@ -37,21 +132,12 @@ MOST_ROLES = 64
 _LAST_GPU = 255
 
 
-class Pin(Enum):
-    """How exactly the user wants a plan to be enforced."""
-
-    AUTO = "auto"
-    NONE = "none"
-    NODES = "nodes"
-    WORKERS = "workers"
-    GPUS = "gpus"
-
-
 class Enforcement(Enum):
     """How a plan is enforced.
 
-    ``ADMISSION``: the cluster's admission policy gives each worker its node. ``GATES``: workers are created behind a
-    scheduling gate and released to their nodes one by one. ``AFFINITY``: the workers may use the planned nodes alone.
+    ``ADMISSION``: the cluster's admission policy gives each worker its node. ``GATES``: workers are created
+    behind a scheduling gate and released to their nodes one by one. ``AFFINITY``: the workers may use only
+    the planned nodes.
     """
 
     ADMISSION = "admission"
@@ -68,9 +154,9 @@ class Enforcement(Enum):
 class GpuEnforcement(Enum):
     """How the planned GPUs of each worker are enforced.
 
-    ``NONE``: they are a prediction, the kubelet chooses. ``CLAIMS``: each worker has a ResourceClaim for its GPUs.
-    ``SHARED_CLAIMS``: the workers of a node share one ResourceClaim, and each sees its own GPUs first. ``UUIDS``: each
-    worker's GPUs are requested from HAMi by UUID.
+    ``NONE``: they are a prediction, the kubelet chooses. ``CLAIMS``: each worker has a ResourceClaim for its
+    GPUs. ``SHARED_CLAIMS``: the workers of a node share one ResourceClaim, and each sees its own GPUs first.
+    ``UUIDS``: each worker's GPUs are requested from HAMi by UUID.
     """
 
     NONE = ""
@@ -87,15 +173,27 @@ class GpuEnforcement(Enum):
 class Stage(Enum):
     """How far the reservation of a plan got.
 
-    ``WAITING`` reserves nothing: the gang has no place yet. Neither does ``SUSPENDED``: its user stopped the job, and
-    resuming plans it again. ``PROPOSED`` asks whether anyone has reserved the same; ``CONFIRMED`` is a reservation
-    until the job ends.
+    ``WAITING`` reserves nothing: the gang has no place yet. Neither does ``SUSPENDED``: its user stopped the
+    job, and resuming plans it again. ``PROPOSED`` asks whether anyone has reserved the same; ``CONFIRMED`` is
+    a reservation until the job ends.
     """
 
     WAITING = "waiting"
     SUSPENDED = "suspended"
     PROPOSED = "proposed"
     CONFIRMED = "confirmed"
+
+
+class Slot(NamedTuple):
+    """The place of one worker pod: a named tuple, as a plan has thousands and dataclasses are slower to make.
+
+    ``worker`` is its index in the hostfile; ``gpus`` the GPU indices it should get, in ring order, or None
+    where it is not known which GPUs of the node are free.
+    """
+
+    worker: int
+    node: str
+    gpus: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +209,15 @@ class PlannedRole:
 class PlanRecord:
     """A job's plan, as the job's annotation carries it.
 
-    ``slots`` number the pods of all roles through, those of the first role first. ``worker_requests`` is what one worker
-    requests, GPUs included. ``roles`` is empty where all pods request the same; else it has every role, in the order of
-    the numbers, and ``worker_requests`` are those of the first. ``hostnames`` are the values of the nodes' hostname
-    labels where these differ from the nodes' names. ``level`` and ``domain`` are the placement's; ``written`` is an
-    RFC 3339 instant. ``waiting_reason`` tells users why a waiting job waits. ``requested_options`` are the placement
-    options of the user, so that the job can be planned again. ``companion_paths`` are the API paths of the objects that
-    belong to the job: where one is missing, submit was interrupted. ``position`` is that in the controller's queue, from 1;
-    0 where nobody queues the job. ``estimate`` is the controller's of when a waiting job starts, None where it made none.
+    ``slots`` number the pods of all roles through, those of the first role first. ``worker_requests`` is what
+    one worker requests, GPUs included. ``roles`` is empty where all pods request the same; else it has every
+    role, in the order of the numbers, and ``worker_requests`` are those of the first. ``hostnames`` are the
+    values of the nodes' hostname labels where these differ from the nodes' names. ``level`` and ``domain``
+    are the placement's; ``written`` is an RFC 3339 instant. ``waiting_reason`` is why a waiting job waits,
+    for users. ``requested_options`` are the placement options of the user, so that the job can be planned
+    again. ``companion_paths`` are the API paths of the objects that belong to the job: where one is missing,
+    submit was interrupted. ``position`` is that in the controller's queue, from 1; 0 if it is in no queue.
+    ``estimate`` is the controller's of when a waiting job starts, None where it made none.
     """
 
     stage: Stage
@@ -153,6 +252,37 @@ class PlanRecord:
         return self.hostnames.get(node, node)
 
 
+# What of a plan is enforced, in words.
+
+_ENFORCED_GPUS = {
+    GpuEnforcement.CLAIMS: "each on its own GPUs, by a DRA claim",
+    GpuEnforcement.SHARED_CLAIMS: (
+        "the workers of a node share a DRA claim, each its own GPUs first (experimental: not seen on hardware yet)"
+    ),
+    GpuEnforcement.UUIDS: "each on its own GPUs, requested from HAMi by UUID",
+    GpuEnforcement.NONE: "the kubelet chooses which GPUs of its node a worker gets",
+}
+
+_ENFORCED = {
+    Enforcement.ADMISSION: "all workers together, each on its node, by the cluster's admission policy",
+    Enforcement.GATES: (
+        "all workers together, each on its node, by scheduling gates; "
+        "a recreated worker waits for arena-topo resume"
+    ),
+    Enforcement.AFFINITY: "the set of nodes, by node affinity; which worker goes where is left to the scheduler",
+    Enforcement.NONE: "nothing: the placement is a prediction",
+}
+
+
+def enforced_text(record: PlanRecord) -> str:
+    """Return what of the confirmed *record* is enforced, and by what, with semicolons between the facts."""
+    text = _ENFORCED[record.enforcement]
+    # Of GPUs there is something to say only where the plan knows them and each worker has a node of its own.
+    if not (record.enforcement.places_each_worker and any(slot.gpus for slot in record.slots)):
+        return text
+    return f"{text}; {_ENFORCED_GPUS[record.gpu_enforcement]}"
+
+
 class UnreadablePlan(ValueError):
     """The annotation is not a plan of a version that this tool knows."""
 
@@ -164,7 +294,7 @@ def plan_text(job: Object) -> str | None:
 
 
 def encode(record: PlanRecord) -> str:
-    """Return *record* as one line of JSON: workers of a node and equal sets of GPUs once, 1,000 workers in 40 KiB."""
+    """Return *record* as one line of JSON, which repeats neither nodes nor GPUs: 1,000 workers in 40 KiB."""
     # Keys and values are a wire format: jobs that are already in a cluster carry them.
     document = {
         "v": _VERSION,
@@ -189,14 +319,15 @@ def encode(record: PlanRecord) -> str:
         "roles": [
             {"name": role.name, "pods": role.pods, "each": dict(role.requests)} for role in record.roles
         ],
-        "start": _ESTIMATE.write(record.estimate) if record.estimate else None,
+        "start": ESTIMATE.write(record.estimate) if record.estimate else None,
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
 
 def decode(text: str) -> PlanRecord:
     """Return the plan that ``encode`` wrote. Raises ``UnreadablePlan``."""
-    # Anyone who may edit the job may edit its annotations, so that the document may have any shape and any size.
+    # Anyone who may edit the job may edit its annotations, so that the document may have any shape and any
+    # size.
     try:
         return _decoded(read_json(text))
     except (ValueError, DocumentError) as error:
@@ -226,15 +357,15 @@ def _check_roles(roles: Sequence[PlannedRole], pods: int) -> None:
         raise ValueError(f"it has {len(roles)} roles, at most {MOST_ROLES} are expected")
     if any(role.pods < 1 for role in roles):
         raise ValueError("it has a role without pods")
-    # A job that waits has no places.
+    # A job that waits has no slots.
     if roles and pods and sum(role.pods for role in roles) != pods:
         raise ValueError(f"its roles do not have {pods} pods together")
 
 
 def _repeated(document: Mapping[str, Any], key: str) -> list[str]:
-    """Return the texts at *key*, each as often as the number next to it says; raises ``ValueError`` for no such list.
+    """Return the texts at *key*, each as often as the number next to it says.
 
-    For example, ``[["a", 2], ["b", 1]]`` is a, a, b.
+    Raises ``ValueError`` for no such list. For example, ``[["a", 2], ["b", 1]]`` is a, a, b.
     """
     texts: list[str] = []
     for element, place in elements_of(document.get(key, []), key):
@@ -259,28 +390,27 @@ def _parsed_gpus(text: str) -> tuple[int, ...] | None:
     )
 
 
-_TEXTS = MapOf(STRING)
-_ESTIMATE = EstimateForm()
+_TEXTS = map_of(STRING)
 _ROLE: Table = (
     Field("name", STRING),
     Field("pods", WHOLE),
-    Field("each", MapOf(WHOLE), {}, attribute="requests"),
+    Field("each", map_of(WHOLE), {}, attribute="requests"),
 )
 _TABLE: Table = (
-    Field("stage", OneOf(Stage)),
-    Field("each", MapOf(WHOLE), {}, attribute="worker_requests"),
-    Field("means", OneOf(Enforcement), Enforcement.NONE, attribute="enforcement"),
+    Field("stage", one_of(Stage)),
+    Field("each", map_of(WHOLE), {}, attribute="worker_requests"),
+    Field("means", one_of(Enforcement), Enforcement.NONE, attribute="enforcement"),
     Field("hostnames", _TEXTS, {}),
     Field("level", STRING, ""),
     Field("domain", STRING, ""),
     Field("written", STRING, ""),
     Field("remark", STRING, "", attribute="waiting_reason"),
     Field("wishes", _TEXTS, {}, attribute="requested_options"),
-    Field("needs", ListOf(STRING), (), attribute="companion_paths"),
-    Field("gpusBy", OneOf(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
+    Field("needs", _STRINGS, (), attribute="companion_paths"),
+    Field("gpusBy", one_of(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
     Field("position", WHOLE, 0),
-    Field("roles", ListOf(Record(PlannedRole, _ROLE)), ()),
-    Field("start", _ESTIMATE, None, attribute="estimate"),
+    Field("roles", list_of(record(PlannedRole, _ROLE)), ()),
+    Field("start", ESTIMATE, None, attribute="estimate"),
 )
 
 

@@ -17,14 +17,15 @@ from arena_topo.model.plan import GroupPlaces, Prediction, Range
 class Scenario:
     """What a gang gets now if it is asked for in one way.
 
-    ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` says whether the ranks of
-    a node may be packed into one pod. ``workers`` and ``gpus`` are the pods' shape. ``inside`` is the lowest predicted
-    busbw in GB/s inside the nodes used, None where no node has two of its GPUs or links are not known; ``across`` the
-    lowest rate in GB/s that the NICs give a node's share, None on one node or where NICs are not known. ``isolated``
-    means that a node has several pods of the gang, whose ranks may not see each other's GPUs. ``busbw`` is the predicted
-    one of the whole gang in GB/s, None without GPUs; ``images_per_second`` what a benchmark would reach in all, None
-    where the job's command runs none. ``groups`` are those of a gang with ``--parallel``. A scenario that does not
-    fit has a ``reason``, and in ``waits_for`` the jobs that must end first, if their end would help.
+    ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` says whether
+    the ranks of a node may be packed into one pod. ``workers`` and ``gpus`` are the pods' shape. ``inside``
+    is the lowest predicted busbw in GB/s inside the nodes used, None where no node has two of its GPUs or
+    links are not known; ``across`` the lowest rate in GB/s that the NICs give a node's share, None on one
+    node or where NICs are not known. ``isolated`` means that a node has several pods of the gang, whose ranks
+    may not see each other's GPUs. ``busbw`` is the predicted one of the whole gang in GB/s, None without
+    GPUs; ``images_per_second`` what a benchmark would reach in all, None where the job's command runs none.
+    ``groups`` are those of a gang with ``--parallel``. A scenario that does not fit has a ``reason``, and in
+    ``waits_for`` the jobs that must end first, if their end would help.
     """
 
     required: str
@@ -47,7 +48,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A rate over many draws, in GB/s or in images/s: its mean, the lowest seen, and the part of the draws that had one."""
+    """A rate over many draws, in GB/s or images/s: its mean, the lowest, and the share of draws that had one."""
 
     mean: float
     worst: float
@@ -66,11 +67,12 @@ class Chance:
 class TopologyUnaware:
     """What a topology-unaware scheduler gives the gang, over ``draws`` simulated runs.
 
-    ``rule`` is ``random`` (any node that takes a worker) or ``spread`` (the least allocated node). ``placed`` workers get
-    a node; if they are fewer than asked, they hold their GPUs and wait, and the other fields are empty. ``levels`` are the
-    closest levels that held all, with their chances; ``same_level`` is the chance of one as close as the planner's,
-    None where the planner has no place either. ``nodes`` is a mean, ``most_nodes`` and ``widest`` are the worst seen.
-    ``inside``, ``across``, ``busbw`` and ``images_per_second`` are those of a ``Scenario``, over the draws.
+    ``rule`` is ``random`` (any node that takes a worker) or ``spread`` (the least allocated node). ``placed``
+    workers get a node; if they are fewer than asked, they hold their GPUs and wait, and the other fields are
+    empty. ``levels`` are the closest levels that held all, with their chances; ``same_level`` is the chance
+    of one as close as the planner's, None where the planner has no place either. ``nodes`` is a mean,
+    ``most_nodes`` and ``widest`` are the worst seen. ``inside``, ``across``, ``busbw`` and
+    ``images_per_second`` are those of a ``Scenario``, over the draws.
     """
 
     rule: str
@@ -107,9 +109,10 @@ class Comparison:
 class ShapeCapacity:
     """How many workers of ``gpus`` GPUs each fit.
 
-    ``workers`` fit now and ``empty`` on the empty cluster; ``in_one`` is the largest gang in one domain of each
-    level, in the order of ``Fragmentation.levels``. ``busbw`` is the best predicted busbw in GB/s that such a worker
-    gets now, ``best`` on the empty cluster; None for a single GPU and where links are not known.
+    ``workers`` fit now and ``empty`` on the empty cluster; ``in_one`` is the largest gang in one domain of
+    each level, in the order of ``Fragmentation.levels``. ``busbw`` is the best predicted busbw in GB/s that
+    such a worker gets now, ``best`` on the empty cluster; None for a single GPU and where links are not
+    known.
     """
 
     gpus: int
@@ -175,8 +178,8 @@ class Move:
 class Fragmentation:
     """What is free, and what it is good for.
 
-    ``free`` of ``total`` GPUs are free; ``closed`` are free as well, on nodes that take no pods. ``levels`` are the
-    closest first. ``moves`` are to be made in this order.
+    ``free`` of ``total`` GPUs are free; ``closed`` are free as well, on nodes that take no pods. ``levels``
+    are the closest first. ``moves`` are to be made in this order.
     """
 
     free: int
@@ -194,10 +197,10 @@ JobKey = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LinkUse:
-    """What the ranks of a job that has its places exchange data over.
+    """What the ranks of a placed job exchange data over.
 
-    ``workers`` are the numbers of its workers by node, and ``is_planned`` means that a plan says so, not the pods alone.
-    ``prediction`` is None where a node is not known, or nothing is exchanged.
+    ``workers`` are the numbers of its workers by node, and ``is_planned`` means that a plan says so, not only
+    the pods. ``prediction`` is None where a node is not known, or nothing is exchanged.
     """
 
     job: JobKey
@@ -206,7 +209,7 @@ class LinkUse:
     prediction: Prediction | None = None
 
     def uplinks(self, fabric: Fabric) -> set[tuple[str, str]]:
-        """Return the tiers and domains of *fabric* that the job's traffic leaves: those that hold some of its nodes, not all.
+        """Return the tiers and domains of *fabric* that the job's traffic leaves: those with some of its nodes.
 
         With a node in each of the racks r1 and r2 of the zone z it leaves both racks, and not the zone.
         """
@@ -238,7 +241,7 @@ class Overview:
 
 
 class State(Enum):
-    """How a finding bears on jobs: ``ABSENT`` is what a cluster may do without, a ``PROBLEM`` keeps jobs from running."""
+    """How a finding affects jobs: a cluster may lack what is ``ABSENT``, a ``PROBLEM`` keeps jobs from running."""
 
     OK = "ok"
     ABSENT = "absent"

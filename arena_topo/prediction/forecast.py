@@ -1,17 +1,208 @@
-"""How fast a benchmark trains on a gang: seconds per step and images/s, as a range.
+"""The bandwidth that the ranks of a gang will see, and how fast a benchmark trains with it, as ranges.
 
-The low end of a throughput takes every uncertain figure at its worst, the high end at its best. Units: seconds,
-images/s, GB/s.
+``gang_prediction`` says which transports the ranks use, ``predict`` what a benchmark makes of them, both by a
+calibration: measured figures from a file. The low end of a throughput takes every uncertain figure at its
+worst, the high end at its best. Units: seconds, images/s, GB/s.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from importlib.resources import files
+from types import MappingProxyType
 
-from arena_topo.errors import DocumentError
-from arena_topo.model.plan import Prediction, Range, Transport
-from arena_topo.model.text.record_tables import Part
-from arena_topo.prediction.calibration import Calibration
-from arena_topo.prediction.training import EXCHANGES, RingSpeed, network, step_seconds
+from arena_topo.errors import DocumentError, UsageError
+from arena_topo.model.cluster import GpuNode, Nic
+from arena_topo.model.plan import NodeShare, Prediction, Range, Transport
+from arena_topo.model.text.documents import (
+    HEADER,
+    NUMBER,
+    REQUIRED,
+    STRING,
+    WHOLE,
+    Field,
+    Form,
+    Table,
+    check_header,
+    checked,
+    checked_mapping,
+    list_of,
+    one_of,
+    read_fields,
+    record,
+)
+from arena_topo.model.text.yaml import load
+from arena_topo.prediction.training import EXCHANGES, MODELS, RingSpeed, network, step_seconds
+
+# What predictions rest on and no formula gives: measured speeds, overlaps and bandwidths, from a file.
+#
+# A calibration is a YAML document; ``calibration.yaml`` next to this module is the one that comes with the
+# tool, and says of each figure where it is from. A user's file overrides it entry by entry.
+
+_API_VERSION = "arena-topo.dev/v1alpha1"
+_KIND = "Calibration"
+_SHIPPED = "calibration.yaml"
+_MOST = 1e6
+"""No bandwidth in GB/s and no speed in images/s is larger; a larger one is in the wrong unit."""
+_BANDWIDTHS = {
+    # A share may be above 1, because a prediction may be too low; more than twice as fast is a mistake.
+    "nvlink_share": ("nvlinkShare", 2.0),
+    "pcie": ("pcie", _MOST),
+    "isolated": ("podIsolatedSocket", _MOST),
+    "tcp": ("tcp", _MOST),
+    "rdma_share": ("rdmaShare", 2.0),
+    "rdma_card": ("rdmaCard", _MOST),
+}
+"""The fields of ``Bandwidths``: their keys in the file, and the largest value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """How a framework exchanges gradients, and which share of the exchange hides behind backward, 0 to 1."""
+
+    exchange: str
+    overlap: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Bandwidths:
+    """Bus bandwidths in GB/s, and shares where the placement gives the nominal one.
+
+    ``nvlink_share`` is the share of a GPU set's predicted busbw that is reached, ``rdma_share`` that of the
+    rate of the RDMA cards; ``rdma_card`` is the rate of a card whose own is not known. ``isolated`` is
+    between pods of one node that do not see each other's GPUs, ``tcp`` between nodes without RDMA.
+    """
+
+    nvlink_share: Range
+    pcie: Range
+    isolated: Range
+    tcp: Range
+    rdma_share: Range
+    rdma_card: Range
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All that was measured; ``source`` names the files, ``speeds`` are images/s of a single GPU."""
+
+    source: str
+    bandwidths: Bandwidths
+    frameworks: Mapping[str, Framework] = field(default_factory=dict)
+    speeds: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+
+    def framework(self, name: str) -> Framework:
+        """Return the calibration of a framework; raises ``UsageError`` if there is none."""
+        if name not in self.frameworks:
+            raise UsageError(
+                f"there is no calibration of framework {name!r}",
+                hint=f"the known frameworks are {' and '.join(sorted(self.frameworks))}; --calibration FILE can add one",
+            )
+        return self.frameworks[name]
+
+    def knows(self, gpu: str) -> bool:
+        """Whether it has the speed of *gpu*, a product or a word of its name, with any framework and model."""
+        return any(name.upper() in gpu.upper() for *_, name in self.speeds)
+
+    def speed(self, framework: str, model: str, gpu: str) -> float:
+        """Return the images/s of one *gpu*, a product or a word of its name.
+
+        Raises ``UsageError`` if not known.
+        """
+        rates = {name: rate for (*key, name), rate in self.speeds.items() if key == [framework, model]}
+        matching = [name for name in rates if name.upper() in gpu.upper()]
+        if not matching:
+            raise UsageError(
+                f"how fast one {gpu} trains {model} with {framework} is not known",
+                hint=f"measure it and give --images-per-second, or a --calibration FILE; known: {_listed(rates)}",
+            )
+        # The longest name is the most specific one: A100-PCIE before A100.
+        return rates[max(matching, key=len)]
+
+
+def _listed(rates: Mapping[str, float]) -> str:
+    return ", ".join(sorted(rates)) or "none"
+
+
+@lru_cache(maxsize=1)
+def shipped_calibration() -> Calibration:
+    """Return the calibration that comes with the tool."""
+    text = (files("arena_topo.prediction") / _SHIPPED).read_text("utf-8")
+    return read_calibration(load(text, name=_SHIPPED), f"the tool's own ({_SHIPPED})")
+
+
+def read_calibration(document: object, source: str, base: Calibration | None = None) -> Calibration:
+    """Return the calibration in *document*, entries that it lacks taken from *base*.
+
+    Raises ``DocumentError`` naming the place in *source* and the reason.
+    """
+    check_header(document, source, _API_VERSION, _KIND, hint="docs/explanation/prediction.md shows one")
+    given = base.bandwidths if base else None
+    # Without a base nothing can stand in for an entry, so every one of them is required.
+    bandwidths = tuple(
+        Field(key, _range(0.0, most, above=True), getattr(given, name, REQUIRED), name)
+        for name, (key, most) in _BANDWIDTHS.items()
+    )
+    table = (
+        *HEADER,
+        # For readers of the file only.
+        Field("description", STRING, ""),
+        Field("frameworks", list_of(record(dict, _FRAMEWORK)), ()),
+        Field("speeds", list_of(record(dict, _SPEED)), ()),
+        Field("bandwidths", record(Bandwidths, bandwidths), given or REQUIRED),
+    )
+    values = read_fields(table, document, source)
+    frameworks = {
+        entry["name"]: Framework(entry["exchange"], entry["overlap"]) for entry in values["frameworks"]
+    }
+    speeds = {(entry["framework"], entry["model"], entry["gpu"]): entry["rate"] for entry in values["speeds"]}
+    return Calibration(
+        source=f"{source} over {base.source}" if base else source,
+        bandwidths=values["bandwidths"],
+        frameworks=MappingProxyType({**(base.frameworks if base else {}), **frameworks}),
+        speeds=MappingProxyType({**(base.speeds if base else {}), **speeds}),
+    )
+
+
+def _range(lowest: float, highest: float, *, above: bool = False) -> Form:
+    bounded = _bounded(lowest, highest, above=above)
+    table = (Field("low", bounded), Field("likely", bounded), Field("high", bounded))
+
+    def read(value: object, place: str) -> Range:
+        limits = Range(**read_fields(table, value, place))
+        if not limits.low <= limits.likely <= limits.high:
+            raise DocumentError(f"{place} is not in order: low, likely and high must not decrease")
+        return limits
+
+    return Form(read)
+
+
+def _bounded(lowest: float, highest: float, *, above: bool) -> Form:
+    def read(value: object, place: str) -> float:
+        number = checked(value, float, place)
+        if not math.isfinite(number) or not lowest <= number <= highest or (above and number == lowest):
+            since = "above" if above else "from"
+            raise DocumentError(f"{place} is {number:g}, expected a number {since} {lowest:g} to {highest:g}")
+        return number
+
+    return Form(read)
+
+
+_FRAMEWORK: Table = (
+    Field("name", STRING),
+    Field("exchange", one_of(EXCHANGES)),
+    Field("overlap", _range(0.0, 1.0)),
+)
+_SPEED: Table = (
+    Field("framework", STRING),
+    Field("model", one_of(MODELS)),
+    Field("gpu", STRING),
+    Field("imagesPerSecond", _bounded(0.0, _MOST, above=True), attribute="rate"),
+)
+
+
+# How fast a benchmark trains.
 
 _LATENCY: Mapping[Transport, float] = {
     Transport.NVLINK: 3.4e-6,
@@ -22,15 +213,16 @@ _LATENCY: Mapping[Transport, float] = {
     Transport.UNKNOWN: 28e-6,
     Transport.NONE: 0.0,
 }
-"""Seconds of one hop of a ring, as NCCL's tuner has them (``src/graph/tuning.cc``); sockets count as twice its network."""
+"""Seconds of one hop of a ring, as NCCL's tuner has them (``src/graph/tuning.cc``); sockets count as twice
+its network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A benchmark: a model, a framework and the images of a batch per GPU.
 
-    ``gpu`` is a product or a word of its name; ``speed`` the images/s of a single GPU, where the calibration's figure
-    is not to be used.
+    ``gpu`` is a product or a word of its name; ``speed`` the images/s of a single GPU, where the
+    calibration's figure is not to be used.
     """
 
     model: str
@@ -114,46 +306,179 @@ class PlannedGang:
         return replace(self, prediction=replace(self.prediction, assumptions=assumptions))
 
 
+_BUSBW: Table = (Field("low", NUMBER), Field("likely", NUMBER), Field("high", NUMBER))
+_PREDICTION: Table = (
+    Field("busbw", record(Range, _BUSBW, strict=False)),
+    Field("inside", one_of(Transport)),
+    Field("across", one_of(Transport), None),
+    Field("assumptions", list_of(STRING), ()),
+)
+_PLACEMENT: Table = (
+    Field("workers", WHOLE),
+    Field("gpus", WHOLE),
+    Field("prediction", record(Prediction, _PREDICTION, strict=False)),
+    Field("products", list_of(STRING), None),
+)
+
+
 def read_planned_gang(document: object, source: str) -> PlannedGang:
     """Return what the document of a placement says; its other fields are ignored.
 
-    It is what ``arena-topo plan -o json`` prints of pods that are all alike. Raises ``DocumentError`` naming the
-    place in *source* and the reason.
+    It is what ``arena-topo plan -o json`` prints of pods that are all alike. Raises ``DocumentError`` naming
+    the place in *source* and the reason.
     """
-    top = Part(document, source)
-    if top.has("placement"):
-        top = top.part("placement")
-    if not top.has("prediction"):
+    top, place = checked_mapping(document, source), source
+    if top.get("placement") is not None:
+        top, place = checked_mapping(top["placement"], f"{source}.placement"), f"{source}.placement"
+    if top.get("prediction") is None:
         raise DocumentError(
-            f"{top.place} has no prediction",
+            f"{place} has no prediction",
             hint="give a placement, as `arena-topo plan -o json` prints it for a gang that fits",
         )
-    workers, gpus = top.take("workers", int), top.take("gpus", int)
+    values = read_fields(_PLACEMENT, top, place, strict=False)
+    workers, gpus = values["workers"], values["gpus"]
     if workers < 1 or gpus < 1:
-        raise DocumentError(
-            f"{top.place} has {workers} workers of {gpus} GPUs: expected at least one of each"
-        )
-    prediction = _prediction(top.part("prediction"), workers * gpus)
-    return PlannedGang(workers * gpus, prediction, top.strings("products") if top.has("products") else ())
-
-
-def _prediction(part: Part, ranks: int) -> Prediction:
-    across = _transport(part, "across") if part.has("across") else None
-    bandwidth = part.part("busbw")
-    low, likely, high = (bandwidth.take(key, float) for key in ("low", "likely", "high"))
+        raise DocumentError(f"{place} has {workers} workers of {gpus} GPUs: expected at least one of each")
+    ranks, prediction = workers * gpus, values["prediction"]
+    low, likely, high = prediction.busbw.low, prediction.busbw.likely, prediction.busbw.high
     if not 0 <= low <= likely <= high or (ranks > 1 and low == 0):
         raise DocumentError(
-            f"{bandwidth.place} is {low:g}, {likely:g}, {high:g}: expected rising bandwidths in GB/s"
+            f"{place}.prediction.busbw is {low:g}, {likely:g}, {high:g}: expected rising bandwidths in GB/s"
         )
+    return PlannedGang(ranks, prediction, values["products"] or ())
+
+
+# Which transports the ranks of a gang really use, and the bus bandwidth of the whole gang.
+#
+# Links are not all that decides. NCCL uses them between two ranks only if both are in one pod, or each pod
+# sees both GPUs and shares the host's identity (NCCL, ``src/transport/p2p.cc`` and ``src/misc/utils.cc``);
+# other pods of a node talk over sockets. Between nodes it uses RDMA only where every pod has RDMA cards. A
+# ring is as fast as its slowest segment.
+
+_NOTHING = Range(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """One segment of the ring: what it goes over, how fast that is, and what that rests on."""
+
+    transport: Transport
+    busbw: Range
+    notes: tuple[str, ...] = ()
+
+
+def gang_prediction(
+    shares: tuple[NodeShare, ...],
+    nodes: Mapping[str, GpuNode],
+    *,
+    gpus_per_pod: int,
+    pods_see_each_other: bool,
+    host_network_rdma: bool,
+    calibration: Calibration,
+) -> Prediction:
+    """Return what the gang of *shares* will see; a gang of one rank exchanges nothing, at 0 GB/s.
+
+    *pods_see_each_other* says that the pods of one node can access each other's GPUs, *host_network_rdma*
+    that the pods get the node's RDMA cards.
+    """
+    bandwidths = calibration.bandwidths
+    inside = [
+        _inside(share, nodes[share.node], bandwidths, visible=pods_see_each_other)
+        for share in shares
+        if len(share.workers) * gpus_per_pod > 1
+    ]
+    cards = [_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod) for share in shares]
+    across = _across(cards, bandwidths, rdma=host_network_rdma) if len(shares) > 1 else []
+    segments = inside + across
+    notes = dict.fromkeys(note for segment in segments for note in segment.notes)
     return Prediction(
-        Range(low, likely, high), _transport(part, "inside"), across, part.strings("assumptions")
+        busbw=_slowest([segment.busbw for segment in segments]),
+        inside=_transport(inside) or Transport.NONE,
+        across=_transport(across),
+        assumptions=(*notes, f"calibration: {calibration.source}"),
+        inside_busbw=_slowest([segment.busbw for segment in inside]) if inside else None,
+        across_busbw=_slowest([segment.busbw for segment in across]) if across else None,
     )
 
 
-def _transport(part: Part, key: str) -> Transport:
-    word = part.take(key, str)
-    try:
-        return Transport(word)
-    except ValueError as error:
-        transports = ", ".join(transport.value for transport in Transport)
-        raise DocumentError(f"{part.place}.{key} is {word!r}, expected one of: {transports}") from error
+def _inside(share: NodeShare, node: GpuNode, bandwidths: Bandwidths, *, visible: bool) -> _Segment:
+    # One pod sees all of its own GPUs, so only several pods on a node can be apart.
+    if len(share.workers) > 1 and not visible:
+        note = "pods of one node do not see each other's GPUs: NCCL uses sockets between them"
+        return _Segment(Transport.ISOLATED, bandwidths.isolated, (note,))
+    if share.busbw is None or node.links is None:
+        note = "links of some nodes are not known: no more than PCIe is assumed there"
+        floor = Range(bandwidths.pcie.low, bandwidths.pcie.likely, bandwidths.pcie.likely)
+        return _Segment(Transport.UNKNOWN, floor, (note,))
+    notes = _ASSUMED if any(fact.assumed for fact in node.facts if fact.subject == "links") else ()
+    # GPU links by themselves join all members, without leading through other GPUs; else a ring has to use
+    # PCIe somewhere.
+    if len(node.links.islands(_positions(share, node))) <= 1:
+        return _Segment(Transport.NVLINK, _times(bandwidths.nvlink_share, Range(*[share.busbw] * 3)), notes)
+    # The planner's own figure may lie outside of what was measured over PCIe, and the range has to hold it.
+    low, high = min(bandwidths.pcie.low, share.busbw), max(bandwidths.pcie.high, share.busbw)
+    return _Segment(Transport.PCIE, Range(low, share.busbw, high), notes)
+
+
+_ASSUMED = ("links of some nodes, or their rates, are assumed: arena-topo topology NODE says from what",)
+
+
+def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:
+    """Return where the share's GPUs are among the node's, all of them where it does not say which it has."""
+    if share.gpus is None:
+        return range(len(node.gpus))
+    return [i for i, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
+
+
+def _across(cards: Sequence[Sequence[Nic]], bandwidths: Bandwidths, *, rdma: bool) -> list[_Segment]:
+    """Return what the ring goes over between nodes that use *cards*, node by node."""
+    if not rdma or not all(cards):
+        missing = "the pods get no RDMA cards" if all(cards) else "not every node has an RDMA card"
+        return [_Segment(Transport.TCP, bandwidths.tcp, (f"{missing}: nodes are reached over TCP",))]
+    notes: tuple[str, ...] = ("no uplink of the fabric is oversubscribed",)
+    if not all(card.rate for node in cards for card in node):
+        assumed = f"{bandwidths.rdma_card.likely:g} GB/s each is assumed"
+        # One card of unknown rate makes the whole figure rest on the calibration's.
+        notes = (f"some RDMA cards do not report their rate: {assumed}", *notes)
+    return [
+        _Segment(Transport.RDMA, _times(bandwidths.rdma_share, _rails(node, bandwidths)), notes)
+        for node in cards
+    ]
+
+
+def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
+    """Return the RDMA cards that the share's GPUs use: the nearest, else as many as its part of the node's GPUs."""
+    # A node's other NICs carry no RDMA, whatever their rate.
+    able = [nic for nic in node.nics if _RDMA_NAMES.match(nic.name)]
+    used = [node.gpus[position] for position in _positions(share, node)] if share.gpus is not None else []
+    near = {name for gpu in used for name in gpu.nics}
+    if nearest := [nic for nic in able if nic.name in near]:
+        return nearest
+    return able[: max(len(able) * gpus // max(node.gpu_total, gpus), 1)]
+
+
+def _rails(cards: Sequence[Nic], bandwidths: Bandwidths) -> Range:
+    """Return the rate of *cards* together."""
+    card = bandwidths.rdma_card
+    return Range(
+        sum(nic.rate or card.low for nic in cards),
+        sum(nic.rate or card.likely for nic in cards),
+        sum(nic.rate or card.high for nic in cards),
+    )
+
+
+def _times(share: Range, whole: Range) -> Range:
+    return Range(share.low * whole.low, share.likely * whole.likely, share.high * whole.high)
+
+
+def _slowest(bandwidths: Sequence[Range]) -> Range:
+    """Return the bandwidth of a ring whose segments have *bandwidths*."""
+    if not bandwidths:
+        return _NOTHING
+    lows, likelies, highs = zip(*((busbw.low, busbw.likely, busbw.high) for busbw in bandwidths), strict=True)
+    return Range(min(lows), min(likelies), min(highs))
+
+
+def _transport(segments: Sequence[_Segment]) -> Transport | None:
+    """Return what the slowest of *segments* goes over."""
+    return min(segments, key=lambda segment: segment.busbw.likely).transport if segments else None

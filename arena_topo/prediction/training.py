@@ -2,8 +2,8 @@
 
 Backward is two thirds of computing and runs through the layers in reverse, each for its share of the
 multiply-accumulates. Its gradients are gathered in buckets that are served one after the other. How much of
-that hides behind backward is the *overlap* eta: a step takes ``eta * t_overlapped + (1 - eta) * (t_compute + sum of
-all-reduces)``. All times in seconds, volumes in bytes, bandwidths in GB/s.
+that hides behind backward is the *overlap* eta: a step takes ``eta * t_overlapped + (1 - eta) * (t_compute +
+sum of all-reduces)``. All times in seconds, volumes in bytes, bandwidths in GB/s.
 """
 
 import re
@@ -13,10 +13,12 @@ from functools import lru_cache
 
 from arena_topo.errors import UsageError
 
-# The benchmarks' networks as layers: VGG16 and ResNet50 on images of 224 x 224, derived from their architecture.
+# The benchmarks' networks as layers: VGG16 and ResNet50 on images of 224 x 224, derived from their
+# architecture.
 #
-# Sources: Simonyan and Zisserman 2015 (arXiv 1409.1556, table 1, column D); He et al. 2016 (arXiv 1512.03385, table 1),
-# with the stride of a bottleneck in its 3 x 3 convolution, as PyTorch's and TensorFlow's benchmarks have it.
+# Sources: Simonyan and Zisserman 2015 (arXiv 1409.1556, table 1, column D); He et al. 2016 (arXiv 1512.03385,
+# table 1), with the stride of a bottleneck in its 3 x 3 convolution, as PyTorch's and TensorFlow's benchmarks
+# have it.
 
 _IMAGE = 224
 _CLASSES = 1000
@@ -54,7 +56,7 @@ class Network:
 
 @lru_cache(maxsize=8)
 def network(name: str) -> Network:
-    """Return the network called *name*; raises ``UsageError`` where there is none."""
+    """Return the network called *name*; raises ``UsageError`` if there is none."""
     if name not in _LAYERS:
         raise UsageError(f"there is no model {name!r}", hint=f"the known models are {' and '.join(_LAYERS)}")
     return Network(name, tuple(_LAYERS[name]()))
@@ -84,12 +86,14 @@ def _resnet50() -> Iterator[Layer]:
         for block in range(blocks):
             name = f"conv{stage}_{block + 1}"
             yield _normalised(f"{name}a", channels, width, kernel=1, size=size)
-            # The second stage gets an image that the pooling has halved; each later one halves it in its first block.
+            # The second stage gets an image that the pooling has halved; each later one halves it in its
+            # first block.
             if stage > 2 and not block:
                 size //= 2
             yield _normalised(f"{name}b", width, width, kernel=3, size=size)
             yield _normalised(f"{name}c", width, width * _EXPANSION, kernel=1, size=size)
-            # The shortcut of a first block has to change the number of channels, so it is a convolution as well.
+            # The shortcut of a first block has to change the number of channels, so it is a convolution as
+            # well.
             if not block:
                 yield _normalised(f"{name}s", channels, width * _EXPANSION, kernel=1, size=size)
             channels = width * _EXPANSION
@@ -159,8 +163,9 @@ def gradients(network: Network, compute: float) -> list[Gradient]:
 def horovod_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
     """Fuse what became ready in one cycle of 5 ms, up to 64 MiB (Horovod's defaults, ``docs/tensor-fusion.rst``).
 
-    The cycles run by their own clock: the last gradients wait for half a cycle, which is the mean. Gradients of 1 MiB that
-    are ready at 2, 3 and 9 ms make two buckets: the last cycle ends at 11.5 ms, the one before it at 6.5 ms.
+    The cycles run by their own clock: the last gradients wait for half a cycle, which is the mean. Gradients
+    of 1 MiB that are ready at 2, 3 and 9 ms make two buckets: the last cycle ends at 11.5 ms, the one before
+    it at 6.5 ms.
 
     >>> ready = [Gradient(seconds, _MEBIBYTE) for seconds in (0.002, 0.003, 0.009)]
     >>> [(round(bucket.ready, 4), bucket.volume // _MEBIBYTE) for bucket in horovod_buckets(ready)]
@@ -202,7 +207,8 @@ EXCHANGES: Mapping[str, Fusing] = {"horovod": horovod_buckets, "ddp": ddp_bucket
 def all_reduce(volume: float, ranks: int, ring: RingSpeed) -> float:
     """Return the seconds of an all-reduce over a ring: 2(n-1) hops, 2(n-1)/n of the volume at the bus bandwidth.
 
-    Source: nccl-tests, ``doc/PERFORMANCE.md``. Four ranks exchange 1 GB at 10 GB/s: 6 hops of 1 ms, and 1.5 GB.
+    Source: nccl-tests, ``doc/PERFORMANCE.md``. Four ranks exchange 1 GB at 10 GB/s: 6 hops of 1 ms, and 1.5
+    GB.
 
     >>> round(all_reduce(1e9, 4, RingSpeed(10.0, 1e-3)), 6)
     0.156
@@ -214,7 +220,7 @@ def all_reduce(volume: float, ranks: int, ring: RingSpeed) -> float:
 def step_seconds(
     network: Network, compute: float, ranks: int, ring: RingSpeed, *, fuse: Fusing, overlap: float
 ) -> float:
-    """Return how long a step takes whose computing alone takes *compute* seconds; *overlap* is eta, 0 to 1.
+    """Return how long a step takes whose computing takes *compute* seconds; *overlap* is eta, 0 to 1.
 
     Waiting for a cycle never costs more than exchanging everything after backward.
     """

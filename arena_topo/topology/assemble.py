@@ -9,15 +9,23 @@ from itertools import combinations
 from operator import attrgetter
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster import Fact, GpuNode, Holder, Snapshot
-from arena_topo.model.hardware import Gpu, Link, LinkGraph, Nic, NumaZones, ShareMode
+from arena_topo.model.cluster import (
+    Fact,
+    Gpu,
+    GpuNode,
+    Holder,
+    Link,
+    LinkGraph,
+    Nic,
+    NumaZones,
+    ShareMode,
+    Snapshot,
+)
 from arena_topo.model.keys import DRA_GPU, GPU_RESOURCES, NVIDIA_GPU
-from arena_topo.model.text.durations import parse_instant
 from arena_topo.model.text.json import cut, shown
-from arena_topo.model.text.quantity import Resources
+from arena_topo.model.text.quantity import Resources, parse_instant
 from arena_topo.topology.fabric import read_fabric
 from arena_topo.topology.objects import (
-    Malformed,
     NodeFacts,
     PodFacts,
     RawObject,
@@ -32,9 +40,10 @@ from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordin
 
 # One picture of a node's hardware from what several sources say: the one to be trusted most counts.
 #
-# For example, of a node with eight GPUs the agent's annotation, a DRA slice and the product labels are read. Links and
-# GPUs are the agent's; the UUIDs and the memory that it lacks come from the slice, the NICs that both lack from the
-# labels. Where the slice puts a GPU on another NUMA node than the agent, that becomes a warning.
+# For example, of a node with eight GPUs the agent's annotation, a DRA slice and the product labels are read.
+# Links and GPUs are the agent's; the UUIDs and the memory that it lacks come from the slice, the NICs that
+# both lack from the labels. Where the slice puts a GPU on another NUMA node than the agent, that becomes a
+# warning.
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +63,8 @@ class NodeHardware:
 def _merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[str]) -> NodeHardware:
     """Return the hardware of *node*, which has *capacity* GPUs by its own account.
 
-    A reading of another number of GPUs is about another state of the node and is left out; contradictions become
-    *warnings* that name both sources.
+    A reading of another number of GPUs is about another state of the node and is left out; contradictions
+    become *warnings* that name both sources.
     """
     fitting = _fitting(node, sorted(readings, key=lambda reading: -reading.trust), capacity, warnings)
     if not fitting:
@@ -88,8 +97,8 @@ def _merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list
 def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: list[str]) -> list[Reading]:
     """Return the readings that agree on the number of GPUs.
 
-    The node's capacity decides it. But a shared GPU is offered several times, and one of a DRA driver not at all:
-    then the most trusted reading with GPUs does.
+    The node's capacity decides it. But a shared GPU is offered several times, and one of a DRA driver not at
+    all: then the most trusted reading with GPUs does.
     """
     shared = [r for r in readings if any(gpu.mode is not ShareMode.WHOLE for gpu in r.gpus)]
     deciding = shared or ([] if capacity > 0 else [reading for reading in readings if reading.gpus])
@@ -119,8 +128,8 @@ def _fact(subject: str, reading: Reading) -> Fact:
 def _merged_gpus(readings: Sequence[Reading]) -> tuple[Gpu, ...]:
     """Return the GPUs of the most trusted reading, with what the others add to them.
 
-    GPUs are the same by their UUIDs, since sources may number them differently; only where one of the two sides has
-    no UUIDs do their positions count.
+    GPUs are the same by their UUIDs, since sources may number them differently; only where one of the two
+    sides has no UUIDs do their positions count.
     """
     if not readings:
         return ()
@@ -143,7 +152,8 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
         socket=other.socket if gpu.socket is None else gpu.socket,
         pcie_root=gpu.pcie_root or other.pcie_root,
         nics=gpu.nics or other.nics,
-        # Health and sharing are not contradicted but noticed: the source that sees a GPU fail or divided is right.
+        # Health and sharing are not contradicted but noticed: the source that sees a GPU fail or divided is
+        # right.
         healthy=gpu.healthy and other.healthy,
         mode=other.mode if gpu.mode is ShareMode.WHOLE else gpu.mode,
     )
@@ -205,8 +215,8 @@ def occupancy(
 ) -> Occupancy:
     """Return the holders among *pods* of one node, which offers its GPUs as *resource*.
 
-    *readings* stand most trusted first. A pod's own annotation counts before them. Annotations that cannot be read,
-    and indices that the node does not have, become *warnings*.
+    *readings* stand most trusted first. A pod's own annotation counts before them. Annotations that cannot be
+    read, and indices that the node does not have, become *warnings*.
     """
     by_uuid = {gpu.uuid: gpu.index for gpu in gpus if gpu.uuid}
     with_users = [reading for reading in readings if reading.users]
@@ -215,7 +225,7 @@ def occupancy(
         requested = pod.requests.get(resource, 0)
         indices, source = _indices(pod, resource, by_uuid, with_users, warnings)
         if requested or indices:
-            # Claims and shares of GPUs are no requests of the resource: then the indices count.
+            # Claims and shares of GPUs are not requests of the resource: then the indices count.
             gpus_held = max(requested, len(indices or ()))
             holders.append(Holder(pod.namespace, pod.name, pod.job, gpus_held, indices, pod.phase))
             sources.add(source)
@@ -237,7 +247,7 @@ def _indices(
     if pod.annotations:
         try:
             indices = _annotated(pod, resource, by_uuid)
-        except Malformed as error:
+        except DocumentError as error:
             warnings.append(skipped(f"Pod {pod.namespace}/{pod.name}", error))
         else:
             if indices is not None:
@@ -249,11 +259,12 @@ def _indices(
 
 
 def _annotated(pod: PodFacts, resource: str, by_uuid: Mapping[str, int]) -> tuple[int, ...] | None:
-    """Return the GPUs that the annotations of a pod name, None where they name none; raises ``Malformed``.
+    """Return the GPUs that the annotations of a pod name, None where they name none.
 
-    Anyone who creates a pod writes its annotations, whatever it requests, and a scheduler writes them only onto pods that
-    ask for GPUs. So they count up to what the pod requests: by number where it requests whole GPUs as *resource*, and at
-    all only where it requests a GPU by some name, such as ``koordinator.sh/gpu-core``.
+    Raises ``DocumentError``. Anyone who creates a pod writes its annotations, whatever it requests, and a
+    scheduler writes them only onto pods that ask for GPUs. So they count up to what the pod requests: by
+    number where it requests whole GPUs as *resource*, and at all only where it requests a GPU by some name,
+    such as ``koordinator.sh/gpu-core``.
     """
     indices = ack.pod_gpus(pod.annotations)
     if indices is None:
@@ -266,9 +277,9 @@ def _annotated(pod: PodFacts, resource: str, by_uuid: Mapping[str, int]) -> tupl
         indices = tuple(sorted(by_uuid[uuid] for uuid in uuids))
     requested = pod.requests.get(resource, 0)
     if requested and len(indices) > requested:
-        raise Malformed(f"its annotations name {len(indices)} GPUs, and it requests {requested}")
+        raise DocumentError(f"its annotations name {len(indices)} GPUs, and it requests {requested}")
     if indices and not any(amount > 0 and "gpu" in name for name, amount in pod.requests.items()):
-        raise Malformed(f"its annotations name {len(indices)} GPUs, and it requests none")
+        raise DocumentError(f"its annotations name {len(indices)} GPUs, and it requests none")
     return indices
 
 
@@ -300,9 +311,9 @@ _LONGEST_WARNING = 400
 class ClusterObjects:
     """The objects of a cluster; lists of kinds that it does not serve stay empty.
 
-    ``config_maps`` are those of ``kube-system`` with the label ``ack.node.gpu.schedule=topology``. ``devices`` are
-    Koordinator's. ``zones`` are NodeResourceTopologies. ``topologies`` are Kueue's and KAI's Topologies,
-    Koordinator's ClusterNetworkTopologies and Volcano's HyperNodes.
+    ``config_maps`` are those of ``kube-system`` with the label ``ack.node.gpu.schedule=topology``.
+    ``devices`` are Koordinator's. ``zones`` are NodeResourceTopologies. ``topologies`` are Kueue's and KAI's
+    Topologies, Koordinator's ClusterNetworkTopologies and Volcano's HyperNodes.
     """
 
     nodes: Sequence[NodeFacts]
@@ -349,10 +360,10 @@ def with_other_pods(
     pods: Mapping[str, Iterable[PodFacts]],
     nodes: Iterable[NodeFacts] = (),
 ) -> tuple[Snapshot, Layout]:
-    """Return *snapshot*, which was assembled with *layout*, where the nodes that *pods* names have those pods, and no others.
+    """Return *snapshot*, assembled with *layout*, in which the nodes that *pods* names have just those pods.
 
-    *nodes* are those among them of which more has changed, ``is_alike`` to what they were. The others are as they were. It
-    takes as long as there are such nodes, however many others there are.
+    *nodes* are those among them of which more has changed, ``is_alike`` to what they were. The others are as
+    they were. It takes as long as there are such nodes, however many others there are.
     """
     facts = {node.name: node for node in nodes}
     if facts:
@@ -370,7 +381,8 @@ def with_other_pods(
         if name in layout.nodes
     }
     distinct = dict.fromkeys((*snapshot.warnings, *(cut(warning, _LONGEST_WARNING) for warning in warnings)))
-    # By place, in the order of the names in which they were assembled: most snapshots differ in a node or two.
+    # By place, in the order of the names in which they were assembled: most snapshots differ in a node or
+    # two.
     others = list(snapshot.nodes)
     for node in changed.values():
         others[bisect_left(others, node.name, key=_name_of)] = node
@@ -381,7 +393,7 @@ _name_of = attrgetter("name")
 
 
 def is_alike(before: NodeFacts, after: NodeFacts) -> bool:
-    """Whether a node that became *after* has the same hardware and place in the fabric, so that no other is concerned."""
+    """Whether a node that became *after* has the same hardware and place in the fabric."""
     resource = _gpu_resource(before.capacity)
     # A fabric is read from the nodes that have GPUs.
     return (before.name, before.hostname, before.labels, before.annotations, before.capacity) == (
@@ -398,8 +410,8 @@ def assembled(
 ) -> tuple[Snapshot, Layout]:
     """Return the snapshot of a cluster at the RFC 3339 instant *taken*, and what of it does not depend on its pods.
 
-    *levels* are label keys, coarse to fine, that replace the detected tiers of the fabric. Whatever cannot be read is
-    left out and named in the snapshot's warnings.
+    *levels* are label keys, coarse to fine, that replace the detected tiers of the fabric. Whatever cannot be
+    read is left out and named in the snapshot's warnings.
     """
     warnings: list[str] = []
     # Without an instant no age can be computed; the facts then have none.
@@ -417,7 +429,8 @@ def assembled(
         _node(node, loads.get(node.name) or _Load(), hardware[node.name], resources[node.name], warnings)
         for node in sorted(objects.nodes, key=_name_of)
     )
-    # Nodes without GPUs often lack the fabric's labels, and a tier is one only where every node has its label.
+    # Nodes without GPUs often lack the fabric's labels, and a tier is one only where every node has its
+    # label.
     with_gpus = [node for node in nodes if node.gpu_total or node.gpus]
     fabric = read_fabric(with_gpus or nodes, objects.topologies, levels, warnings)
     # A warning names objects, and a server may have let a name be of any length.
@@ -495,7 +508,7 @@ def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iter
     for read in readers:
         try:
             yield from read(node)
-        except (Malformed, DocumentError) as error:
+        except DocumentError as error:
             warnings.append(skipped(f"Node {node.name}", error))
 
 
@@ -527,7 +540,7 @@ def _node(
         else Occupancy()
     )
     if not load.pods and hardware.gpus:
-        occupied = Occupancy(used=frozenset())  # nobody holds GPUs: all indices are known to be free
+        occupied = Occupancy(used=frozenset())  # no pod holds GPUs: all indices are known to be free
     allocatable, requested = _device_counts(node, load, hardware, occupied, resource)
     return GpuNode(
         name=node.name,
@@ -559,9 +572,9 @@ def _device_counts(
 ) -> tuple[Resources, Resources]:
     """Return allocatable and requested amounts, with the GPUs counted as devices.
 
-    Shared GPUs are offered as replicas, and GPUs of DRA as no resource at all; both are counted by the GPUs that
-    are there and the GPUs that are in use. For example, four GPUs offered as ten replicas each, of which pods have
-    requested three on two GPUs, count as 4 allocatable and 2 requested, not as 40 and 3.
+    Shared GPUs are offered as replicas, and GPUs of DRA as no resource at all; both are counted by the GPUs
+    that are there and the GPUs that are in use. For example, four GPUs offered as ten replicas each, of which
+    pods have requested three on two GPUs, count as 4 allocatable and 2 requested, not as 40 and 3.
     """
     offered, requested = node.allocatable.get(resource, 0), load.requested.get(resource, 0)
     shared = any(gpu.mode is ShareMode.SHARED for gpu in hardware.gpus)
@@ -574,6 +587,6 @@ def _device_counts(
             return node.allocatable, {**load.requested, resource: in_use}
         return node.allocatable, load.requested
     healthy = sum(gpu.healthy for gpu in hardware.gpus)
-    # Where fewer replicas are offered than there are GPUs, some GPUs can serve nobody.
+    # Where fewer replicas are offered than there are GPUs, some GPUs can serve no pod.
     present = min(healthy, offered) if shared and offered else healthy
     return {**node.allocatable, resource: present}, {**load.requested, resource: in_use}

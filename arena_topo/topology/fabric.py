@@ -5,31 +5,19 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from arena_topo.errors import UsageError
+from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.cluster import MOST_TIERS, Fabric, GpuNode
 from arena_topo.model.keys import CLIQUE, HOSTNAME
-from arena_topo.model.scheduling import Requirement
+from arena_topo.model.pods import Requirement
+from arena_topo.model.text.documents import STRING, items, list_of, mapping, strings, take
 from arena_topo.model.text.json import shown
-from arena_topo.topology.objects import (
-    Malformed,
-    RawObject,
-    identity,
-    items,
-    mapping,
-    name,
-    optional_string,
-    read_each,
-    skipped,
-    string,
-    string_mapping,
-    whole_number,
-)
+from arena_topo.topology.objects import RawObject, identity, name, read_each, skipped
 
 # Volcano's HyperNodes: a tree of network domains whose leaves select nodes by name, pattern or label.
 #
-# A lower tier is closer. For example, ``leaf-1`` of tier 1 selects the nodes a and b, ``leaf-2`` selects c, and
-# ``spine`` of tier 2 selects the HyperNodes that match ``^leaf-``: then node a is in (spine, leaf-1), node c in
-# (spine, leaf-2). Source: volcano-sh/apis, topology.volcano.sh/v1alpha1.
+# A lower tier is closer. For example, ``leaf-1`` of tier 1 selects the nodes a and b, ``leaf-2`` selects c,
+# and ``spine`` of tier 2 selects the HyperNodes that match ``^leaf-``: then node a is in (spine, leaf-1),
+# node c in (spine, leaf-2). Source: volcano-sh/apis, topology.volcano.sh/v1alpha1.
 
 Labels = Mapping[str, str]
 
@@ -77,7 +65,7 @@ def read_hyper_nodes(
     for hyper_node in sorted(hyper_nodes, key=lambda hyper_node: (hyper_node.tier, hyper_node.name)):
         try:
             members[hyper_node.name] = _members(hyper_node, nodes, members)
-        except Malformed as error:
+        except DocumentError as error:
             problems.append(skipped(f"HyperNode {hyper_node.name}", error))
             continue
         level = order.index(hyper_node.tier)
@@ -104,13 +92,13 @@ def _hyper_node(raw: RawObject) -> Iterator[_HyperNode]:
     spec = mapping(raw, "spec")
     members: dict[str, list[RawObject]] = {"Node": [], "HyperNode": []}
     for member in items(spec, "members"):
-        kind = string(member, "type")
+        kind = take(member, "type", str)
         if kind not in members:
-            raise Malformed(f"spec.members type is {kind!r}, expected Node or HyperNode")
+            raise DocumentError(f"spec.members type is {kind!r}, expected Node or HyperNode")
         members[kind].append(mapping(member, "selector"))
-    tier_name = optional_string(spec, "tierName")
+    tier_name = take(spec, "tierName", str, "")
     yield _HyperNode(
-        name(raw), whole_number(spec, "tier"), tier_name, tuple(members["Node"]), tuple(members["HyperNode"])
+        name(raw), take(spec, "tier", int), tier_name, tuple(members["Node"]), tuple(members["HyperNode"])
     )
 
 
@@ -127,19 +115,19 @@ def _members(hyper_node: _HyperNode, nodes: Mapping[str, Labels], below: Mapping
 
 def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]:
     if "exactMatch" in selector:
-        exact = string(mapping(selector, "exactMatch"), "name")
+        exact = take(mapping(selector, "exactMatch"), "name", str)
         # A HyperNode may still name a node that was removed, or one that has no GPUs.
         return {exact} & set(candidates)
     if "regexMatch" in selector:
-        text = string(mapping(selector, "regexMatch"), "pattern")
+        text = take(mapping(selector, "regexMatch"), "pattern", str)
         pattern = _pattern(text)
         # Not fullmatch: Go's MatchString, which Volcano uses, finds a pattern anywhere in a name.
         return {name for name in candidates if pattern.search(name)}
     match = mapping(selector, "labelMatch")
-    required = string_mapping(match, "matchLabels")
+    required = strings(match, "matchLabels")
     requirements = [_requirement(expression) for expression in items(match, "matchExpressions")]
     if not required and not requirements:
-        raise Malformed("spec.members has a selector that selects nothing")
+        raise DocumentError("spec.members has a selector that selects nothing")
     return {
         name
         for name, labels in candidates.items()
@@ -149,21 +137,24 @@ def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]
 
 
 def _requirement(raw: RawObject) -> Requirement:
-    """Return an expression of a label selector: ``{key: rack, operator: In, values: [r1, r2]}``; raises ``Malformed``."""
-    operator, values = string(raw, "operator"), raw.get("values") or []
+    """Return an expression of a label selector: ``{key: rack, operator: In, values: [r1, r2]}``.
+
+    Raises ``DocumentError``.
+    """
+    operator = take(raw, "operator", str)
     if operator not in _OPERATORS:
         expected = ", ".join(sorted(_OPERATORS))
-        raise Malformed(f"spec.members operator is {shown(operator)}, expected one of {expected}")
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise Malformed(f"spec.members values is {shown(values)}, expected a list of strings")
-    return Requirement(string(raw, "key"), operator, tuple(values))
+        raise DocumentError(f"spec.members operator is {shown(operator)}, expected one of {expected}")
+    values: tuple[str, ...] = list_of(STRING).read(raw.get("values") or [], "spec.members values")
+    return Requirement(take(raw, "key", str), operator, values)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return the pattern *text* of node names; raises ``Malformed``.
+    """Return the pattern *text* of node names; raises ``DocumentError``.
 
-    Go matches every pattern in linear time, and Python some of them in exponential time: ``(a+)+$`` on thirty letters
-    takes minutes. Such patterns have a repeated group, or many repeats, and names of nodes need neither.
+    Go matches every pattern in linear time, and Python some of them in exponential time: ``(a+)+$`` on thirty
+    letters takes minutes. Such patterns have a repeated group, or many repeats, and names of nodes need
+    neither.
     """
     is_slow = (
         len(text) > _MOST_PATTERN
@@ -172,20 +163,20 @@ def _pattern(text: str) -> re.Pattern[str]:
         or len(_REPEAT.findall(text)) > _MOST_REPEATS
     )
     if is_slow:
-        raise Malformed(
+        raise DocumentError(
             f"spec.members regexMatch {shown(text)} has a repeated group, or more than {_MOST_REPEATS} repeats"
         )
     try:
         with warnings.catch_warnings(action="ignore"):  # Go reads what Python only warns of
             return re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
-        raise Malformed(f"spec.members regexMatch {shown(text)}: {error}") from error
+        raise DocumentError(f"spec.members regexMatch {shown(text)}: {error}") from error
 
 
 # Tiers by node labels: the keys that the known sources write, and how they nest on the nodes of a cluster.
 #
-# Nothing guarantees which of the keys a cluster has, nor in which order they nest, so the nodes' own labels decide. Take
-# these five nodes::
+# Nothing guarantees which of the keys a cluster has, nor in which order they nest, so the nodes' own labels
+# decide. Take these five nodes::
 #
 #     node    zone    block   rack
 #     a       z1      b1      r1
@@ -194,12 +185,12 @@ def _pattern(text: str) -> re.Pattern[str]:
 #     d       z2      b3      r3
 #     e       z2      b3      r3
 #
-# Keys are looked at from the one with the fewest domains to the one with the most: zone (2), block (3), rack (3). The
-# zone is the first tier. Each block lies in one zone, so block is the next tier. Rack r1 lies in the blocks b1 and b2,
-# so it does not nest in the tier above it: it is left out with a warning.
+# Keys are looked at from the one with the fewest domains to the one with the most: zone (2), block (3), rack
+# (3). The zone is the first tier. Each block lies in one zone, so block is the next tier. Rack r1 lies in the
+# blocks b1 and b2, so it does not nest in the tier above it: it is left out with a warning.
 #
-# Sources: NVIDIA/topograph, docs/reference/node-labels.md (all three generations of keys); the guides of AWS, Google
-# Cloud, Oracle, CoreWeave and Alibaba Cloud on network topology; Kubernetes' well-known labels.
+# Sources: NVIDIA/topograph, docs/reference/node-labels.md (all three generations of keys); the guides of AWS,
+# Google Cloud, Oracle, CoreWeave and Alibaba Cloud on network topology; Kubernetes' well-known labels.
 
 _KNOWN_KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("topograph", tuple(f"fabric.topograph.run/tier-{tier}" for tier in range(9, -1, -1))),
@@ -256,7 +247,7 @@ def is_level(key: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LabelTiers:
-    """Tiers, coarse to fine, and the label keys that name a node's domain at each: the first one with a value counts."""
+    """Tiers, coarse to fine, and the label keys of each: the first one with a value names a node's domain."""
 
     tiers: tuple[str, ...]
     keys: tuple[tuple[str, ...], ...]
@@ -302,7 +293,6 @@ def _detect_tiers(nodes: Sequence[GpuNode], warnings: list[str]) -> LabelTiers |
 
 
 def _known_keys() -> Iterator[tuple[str, str]]:
-    """Yield every known key with its source, in the order of the table."""
     return ((source, key) for source, keys in _KNOWN_KEYS for key in keys)
 
 
@@ -336,7 +326,7 @@ def _same_source(coarse: str, fine: str) -> bool:
 _KUEUE = "kueue.x-k8s.io/"
 _KAI = "kai.scheduler/"
 _NODE_LAYERS = frozenset({"NodeTopologyLayer", "ClusterTopologyLayer"})
-"""Koordinator's built-in layers: the node itself and the whole cluster are no tiers."""
+"""Koordinator's built-in layers: the node itself and the whole cluster are not tiers."""
 
 
 def read_fabric(
@@ -345,8 +335,8 @@ def read_fabric(
     """Return the fabric of *nodes*.
 
     *levels*, label keys from coarse to fine, win over everything; then come Kueue's Topology, KAI's Topology,
-    Koordinator's ClusterNetworkTopology and Volcano's HyperNodes, and last the known labels. Raises ``UsageError``
-    where a key of *levels* is on no node.
+    Koordinator's ClusterNetworkTopology and Volcano's HyperNodes, and last the known labels. Raises
+    ``UsageError`` where a key of *levels* is on no node.
     """
     if levels:
         return _fabric(nodes, _tiers_of_levels(nodes, levels))
@@ -403,28 +393,28 @@ def _declared_tiers(raw: RawObject) -> Iterator[LabelTiers]:
             tuple(name for name, _ in layers), tuple(keys for _, keys in layers), identity(raw)
         )
     else:
-        keys = [string(level, "nodeLabel") for level in items(spec, "levels")]
-        # The finest level is usually the node itself, which is no tier.
+        keys = [take(level, "nodeLabel", str) for level in items(spec, "levels")]
+        # The finest level is usually the node itself, which is not a tier.
         tiers = _tiers_of_keys([key for key in keys if key != HOSTNAME], identity(raw))
     if len(tiers.tiers) > MOST_TIERS:
-        raise Malformed(f"it has {len(tiers.tiers)} levels, more than {MOST_TIERS}")
+        raise DocumentError(f"it has {len(tiers.tiers)} levels, more than {MOST_TIERS}")
     yield tiers
 
 
 def _layers(spec: RawObject) -> list[tuple[str, tuple[str, ...]]]:
     """Return the layers of a ClusterNetworkTopology with their label keys, coarse to fine.
 
-    Each layer names its parent: with ``rack`` below ``row`` below ``ClusterTopologyLayer`` the depths are 2 and 1, so
-    ``row`` comes first.
+    Each layer names its parent: with ``rack`` below ``row`` below ``ClusterTopologyLayer`` the depths are 2
+    and 1, so ``row`` comes first.
     """
     keys: dict[str, tuple[str, ...]] = {}
     parents: dict[str, str] = {}
     for entry in items(spec, "networkTopologySpec"):
-        layer = string(entry, "topologyLayer")
+        layer = take(entry, "topologyLayer", str)
         labels = entry.get("labelKey", [])
         if not isinstance(labels, list) or not all(isinstance(key, str) for key in labels):
-            raise Malformed(f"spec.networkTopologySpec {layer} labelKey must be a list of strings")
-        keys[layer], parents[layer] = tuple(labels), optional_string(entry, "parentTopologyLayer")
+            raise DocumentError(f"spec.networkTopologySpec {layer} labelKey must be a list of strings")
+        keys[layer], parents[layer] = tuple(labels), take(entry, "parentTopologyLayer", str, "")
     depth = {layer: _depth(layer, parents) for layer in keys}
     return [
         (layer, keys[layer])
@@ -439,7 +429,7 @@ def _depth(layer: str, parents: Mapping[str, str]) -> int:
         layer = parents[layer]
         # Nothing keeps the layers of an object from naming each other as parents.
         if layer in seen:
-            raise Malformed(f"spec.networkTopologySpec has a cycle through {layer}")
+            raise DocumentError(f"spec.networkTopologySpec has a cycle through {layer}")
         seen.add(layer)
         depth += 1
     return depth

@@ -2,17 +2,21 @@
 
 import json
 import re
+from dataclasses import replace
 from itertools import product
 from pathlib import PurePath
 from typing import Any
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.hardware import (
+from arena_topo.model.cluster import (
     AlignmentPolicy,
     AlignmentScope,
+    Fabric,
+    Fact,
     Gpu,
+    GpuNode,
     Hardware,
+    Holder,
     Link,
     LinkClass,
     LinkGraph,
@@ -20,43 +24,51 @@ from arena_topo.model.hardware import (
     NumaZone,
     NumaZones,
     ShareMode,
+    Snapshot,
+    Taint,
 )
 from arena_topo.model.keys import AMD_GPU, NVIDIA_GPU
-from arena_topo.model.text.record_tables import (
+from arena_topo.model.text.documents import (
+    HEADER,
     NUMBER,
     STRING,
     TRUTH,
     WHOLE,
     Field,
-    ListOf,
-    MapOf,
-    OneOf,
-    Part,
-    Record,
+    Form,
     Shelf,
     Table,
     attributes_of,
+    check_header,
+    list_of,
+    map_of,
+    one_of,
     read_fields,
+    record,
     write_fields,
 )
 from arena_topo.model.text.yaml import load
-from arena_topo.topology.formats.parse import parse_topology
+from arena_topo.topology.formats.nccl_xml import parse_nccl_xml
+from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.formats.p2p_bandwidth import parse_bandwidths
+from arena_topo.topology.formats.rocm_smi import parse_rocm
 
-# Snapshots as documents: what ``topology save`` writes and ``plan -f`` reads.
+# Snapshots as documents: what ``topology save`` writes and ``plan --from`` reads.
 #
 # The tables below are the format: they write and read it, and every error names its place, for example
-# ``cluster.json.nodes[3].used``. What many nodes share (link graphs, GPUs, NICs) stands once in a list and is referred
-# to by its index. Amounts are those of the model: cpu in millicores, everything else in its own unit.
+# ``cluster.json.nodes[3].used``. What many nodes share (link graphs, GPUs, NICs) stands once in a list and is
+# referred to by its index. Amounts are those of the model: cpu in millicores, everything else in its own
+# unit.
 
 API_VERSION = "arena-topo.dev/v1alpha1"
 _KIND = "Snapshot"
 
-_STRINGS = ListOf(STRING)
+_STRINGS = list_of(STRING)
 
 _FABRIC: Table = (Field("tiers", _STRINGS, ()), Field("source", STRING, ""))
 
 _LINK: Table = (
-    Field("class", OneOf(LinkClass), attribute="kind"),
+    Field("class", one_of(LinkClass), attribute="kind"),
     Field("count", WHOLE, 0),
     Field("gbps", NUMBER, 0.0, attribute="bandwidth"),
 )
@@ -67,7 +79,7 @@ _GPU: Table = (
     Field("memory", WHOLE, 0),
     Field("pcieRoot", STRING, "", attribute="pcie_root"),
     Field("nics", _STRINGS, ()),
-    Field("mode", OneOf(ShareMode), ShareMode.WHOLE),
+    Field("mode", one_of(ShareMode), ShareMode.WHOLE),
     Field("index", WHOLE),
     Field("numa", WHOLE, None),
     Field("socket", WHOLE, None),
@@ -84,7 +96,7 @@ _HOLDER: Table = (
     Field("job", STRING, ""),
     Field("phase", STRING, ""),
     Field("gpus", WHOLE, 0),
-    Field("indices", ListOf(WHOLE), None),
+    Field("indices", list_of(WHOLE), None),
 )
 
 _FACT: Table = (
@@ -94,7 +106,7 @@ _FACT: Table = (
     Field("age", NUMBER, None),
 )
 
-_AMOUNTS = MapOf(WHOLE)
+_AMOUNTS = map_of(WHOLE)
 
 _ZONE: Table = (
     Field("number", WHOLE),
@@ -104,13 +116,13 @@ _ZONE: Table = (
 )
 
 _ZONES: Table = (
-    Field("policy", OneOf(AlignmentPolicy), None),
-    Field("scope", OneOf(AlignmentScope), AlignmentScope.CONTAINER),
-    Field("zones", ListOf(Record(NumaZone, _ZONE))),
+    Field("policy", one_of(AlignmentPolicy), None),
+    Field("scope", one_of(AlignmentScope), AlignmentScope.CONTAINER),
+    Field("zones", list_of(record(NumaZone, _ZONE))),
 )
 
 
-def _node_table(gpus: Shelf, links: Shelf, nics: Shelf) -> Table:
+def _node_table(gpus: Form, links: Form, nics: Form) -> Table:
     """Return the fields of a node, whose GPUs, links and NICs stand in the lists of the whole document.
 
     ``path``, the node's domains in the fabric, is the one field that the node itself does not have.
@@ -119,66 +131,73 @@ def _node_table(gpus: Shelf, links: Shelf, nics: Shelf) -> Table:
         Field("name", STRING),
         Field("hostname", STRING, ""),
         Field("path", _STRINGS, ()),
-        Field("labels", MapOf(STRING), {}),
-        Field("taints", ListOf(Record(Taint, _TAINT)), ()),
+        Field("labels", map_of(STRING), {}),
+        Field("taints", list_of(record(Taint, _TAINT)), ()),
         Field("unschedulable", TRUTH, False),
         Field("address", STRING, ""),
-        Field("allocatable", MapOf(WHOLE), {}),
-        Field("requested", MapOf(WHOLE), {}),
+        Field("allocatable", map_of(WHOLE), {}),
+        Field("requested", map_of(WHOLE), {}),
         Field("gpuResource", STRING, NVIDIA_GPU, attribute="gpu_resource", always=True),
         Field("machine", STRING, ""),
-        Field("measured", ListOf(ListOf(NUMBER)), ()),
+        Field("measured", list_of(list_of(NUMBER)), ()),
         Field("unhealthy", WHOLE, 0),
-        Field("holders", ListOf(Record(Holder, _HOLDER)), ()),
-        Field("facts", ListOf(Record(Fact, _FACT)), ()),
+        Field("holders", list_of(record(Holder, _HOLDER)), ()),
+        Field("facts", list_of(record(Fact, _FACT)), ()),
         Field("ready", TRUTH, True),
         Field("gpus", gpus, ()),
         Field("links", links, None),
         Field("nics", nics, ()),
-        Field("used", ListOf(WHOLE, frozenset), None),
-        Field("numa", Record(NumaZones, _ZONES), None, attribute="zones"),
+        Field("used", list_of(WHOLE, frozenset), None),
+        Field("numa", record(NumaZones, _ZONES), None, attribute="zones"),
     )
 
 
-class _Graph:
-    """A link graph: its distinct links, and the matrix of their indices, a string of numbers for each row.
+_GRAPH_TABLE: Table = (Field("links", list_of(record(Link, _LINK))), Field("matrix", _STRINGS))
 
-    For example, two GPUs joined by two NVLinks are ``{"links": [{"class": "X"}, {"class": "NV", "count": 2, "gbps":
-    50.0}], "matrix": ["0 1", "1 0"]}``.
+
+def _write_graph(graph: LinkGraph) -> dict[str, Any]:
+    """Return a link graph as its distinct links, and the matrix of their indices, a string of numbers for each row.
+
+    For example, two GPUs joined by two NVLinks are ``{"links": [{"class": "X"}, {"class": "NV", "count": 2,
+    "gbps": 50.0}], "matrix": ["0 1", "1 0"]}``.
     """
-
-    _TABLE: Table = (Field("links", ListOf(Record(Link, _LINK))), Field("matrix", _STRINGS))
-
-    def write(self, graph: LinkGraph) -> dict[str, Any]:
-        """Return the document of *graph*."""
-        indices: dict[Link, int] = {}
-        rows = [" ".join(str(indices.setdefault(link, len(indices))) for link in row) for row in graph.links]
-        return write_fields(self._TABLE, {"links": tuple(indices), "matrix": rows})
-
-    def read(self, value: object, place: str) -> LinkGraph:
-        """Return the graph at *place*: every pair has one link, the same both ways, and no GPU links to itself."""
-        values = read_fields(self._TABLE, value, place)
-        links, rows = values["links"], [row.split() for row in values["matrix"]]
-        for row in rows:
-            if len(row) != len(rows) or not all(word.isdecimal() and int(word) < len(links) for word in row):
-                raise DocumentError(
-                    f"{place}.matrix must be a square of indices of its links; the row {' '.join(row)!r} does not fit"
-                )
-        graph = LinkGraph(tuple(tuple(links[int(word)] for word in row) for row in rows))
-        for a, b in product(range(graph.size), repeat=2):
-            own = graph.between(a, b).kind is LinkClass.SELF
-            if graph.between(a, b) != graph.between(b, a) or (a == b) != own:
-                raise DocumentError(f"{place}.matrix contradicts itself between GPU{a} and GPU{b}")
-        return graph
+    indices: dict[Link, int] = {}
+    rows = [" ".join(str(indices.setdefault(link, len(indices))) for link in row) for row in graph.links]
+    return write_fields(_GRAPH_TABLE, {"links": tuple(indices), "matrix": rows})
 
 
-_GPUS, _GRAPH, _NICS = ListOf(Record(Gpu, _GPU)), _Graph(), ListOf(Record(Nic, _NIC))
+def _read_graph(value: object, place: str) -> LinkGraph:
+    """Return the graph at *place*: every pair has one link, the same both ways, and no GPU links to itself."""
+    values = read_fields(_GRAPH_TABLE, value, place)
+    links, rows = values["links"], [row.split() for row in values["matrix"]]
+    for row in rows:
+        if len(row) != len(rows) or not all(word.isdecimal() and int(word) < len(links) for word in row):
+            raise DocumentError(
+                f"{place}.matrix must be a square of indices of its links; the row {' '.join(row)!r} does not fit"
+            )
+    graph = LinkGraph(tuple(tuple(links[int(word)] for word in row) for row in rows))
+    for a, b in product(range(graph.size), repeat=2):
+        own = graph.between(a, b).kind is LinkClass.SELF
+        if graph.between(a, b) != graph.between(b, a) or (a == b) != own:
+            raise DocumentError(f"{place}.matrix contradicts itself between GPU{a} and GPU{b}")
+    return graph
+
+
+_GPUS, _GRAPH, _NICS = list_of(record(Gpu, _GPU)), Form(_read_graph, _write_graph), list_of(record(Nic, _NIC))
+
+
+_TOP: Table = (
+    Field("cluster", STRING, ""),
+    Field("taken", STRING, ""),
+    Field("warnings", _STRINGS, ()),
+    Field("fabric", record(Fabric, _FABRIC), Fabric()),
+)
 
 
 def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
     """Return *snapshot* as a document of plain dicts, lists, strings and numbers; empty parts are left out."""
     gpus, links, nics = Shelf(_GPUS), Shelf(_GRAPH), Shelf(_NICS)
-    table, paths = _node_table(gpus, links, nics), snapshot.fabric.paths
+    table, paths = _node_table(gpus.form, links.form, nics.form), snapshot.fabric.paths
     own = tuple(field for field in table if field.key != "path")
     nodes = [
         write_fields(table, {**attributes_of(node, own), "path": paths.get(node.name, ())})
@@ -187,10 +206,7 @@ def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
     document = {
         "apiVersion": API_VERSION,
         "kind": _KIND,
-        "cluster": snapshot.cluster,
-        "taken": snapshot.taken,
-        "warnings": list(snapshot.warnings),
-        "fabric": write_fields(_FABRIC, attributes_of(snapshot.fabric, _FABRIC)),
+        **write_fields(_TOP, attributes_of(snapshot, _TOP)),
         "linkGraphs": links.written,
         "gpuSets": gpus.written,
         "nicSets": nics.written,
@@ -201,39 +217,34 @@ def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
 
 def read_snapshot(document: object, source: str = "snapshot") -> Snapshot:
     """Return the snapshot that *document* holds; raises ``DocumentError`` beginning with *source*."""
-    top = Part(document, source)
-    version, kind = top.take("apiVersion", str, ""), top.take("kind", str, "")
-    if (version, kind) != (API_VERSION, _KIND):
-        raise DocumentError(
-            f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {_KIND} of {API_VERSION}",
-            hint="write one with `arena-topo topology save FILE`",
-        )
+    hint = "write one with `arena-topo topology save FILE`"
+    check_header(document, source, API_VERSION, _KIND, hint=hint)
+    gpus, links, nics = Shelf(_GPUS), Shelf(_GRAPH), Shelf(_NICS)
+    node = record(dict, _node_table(gpus.form, links.form, nics.form))
     # The shared lists come first, because the nodes refer to them.
-    table = _node_table(
-        gpus=Shelf(_GPUS, [_GPUS.read(*element) for element in top.list("gpuSets")]),
-        links=Shelf(_GRAPH, [_GRAPH.read(*element) for element in top.list("linkGraphs")]),
-        nics=Shelf(_NICS, [_NICS.read(*element) for element in top.list("nicSets")]),
+    shared = (
+        Field("gpuSets", gpus.all, None),
+        Field("linkGraphs", links.all, None),
+        Field("nicSets", nics.all, None),
     )
-    fabric = read_fields(_FABRIC, *top.value("fabric", {}))
+    values = read_fields((*HEADER, *shared, *_TOP, Field("nodes", list_of(node), ())), document, source)
+    fabric: Fabric = values["fabric"]
     paths: dict[str, tuple[str, ...]] = {}
     nodes = []
-    for element, place in top.list("nodes"):
-        values = read_fields(table, element, place)
-        path = values.pop("path")
-        nodes.append(_checked(GpuNode(**values), place))
+    for index, facts in enumerate(values["nodes"]):
+        place, path = f"{source}.nodes[{index}]", facts.pop("path")
+        nodes.append(_checked(GpuNode(**facts), place))
         if path:
-            paths[values["name"]] = _checked_path(path, fabric["tiers"], place)
+            paths[facts["name"]] = _checked_path(path, fabric.tiers, place)
     if len({node.name for node in nodes}) < len(nodes):
         raise DocumentError(f"{source}.nodes names a node twice")
-    snapshot = Snapshot(
+    return Snapshot(
         nodes=tuple(nodes),
-        fabric=Fabric(**fabric, paths=paths),
-        cluster=top.take("cluster", str, ""),
-        taken=top.take("taken", str, ""),
-        warnings=top.strings("warnings"),
+        fabric=replace(fabric, paths=paths),
+        cluster=values["cluster"],
+        taken=values["taken"],
+        warnings=values["warnings"],
     )
-    top.reject_unknown_keys()
-    return snapshot
 
 
 def _checked_path(path: tuple[str, ...], tiers: tuple[str, ...], place: str) -> tuple[str, ...]:
@@ -270,8 +281,8 @@ _YAML = re.compile(r"^\s*[\"']?apiVersion[\"']?\s*:", re.MULTILINE)
 def open_topology(text: str, source: str, product: str = "") -> Snapshot:
     """Return the snapshot in *text*, or a snapshot of the one machine whose topology it shows, with all GPUs free.
 
-    *source* is the file's name; *product* names the GPUs where a matrix leaves them open. Raises ``DocumentError``
-    naming the place and the reason.
+    *source* is the file's name; *product* names the GPUs where a matrix leaves them open. Raises
+    ``DocumentError`` naming the place and the reason.
     """
     # JSON is YAML as well, but PyYAML takes many times longer to read a large snapshot.
     if text.lstrip().startswith("{"):
@@ -304,4 +315,27 @@ def _node(name: str, source: str, hardware: Hardware) -> GpuNode:
         nics=hardware.nics,
         used=frozenset(),
         facts=(Fact("links", f"{source}{assumed}", None, assumed=bool(assumed)),),
+    )
+
+
+def parse_topology(text: str, source: str = "the text", product: str = "") -> Hardware:
+    """Return the hardware that a text of any known kind shows.
+
+    Known: ``nvidia-smi topo -m``, ``rocm-smi --showtopo``, NCCL topology XML, a p2p bandwidth matrix.
+    *product* is the name of the GPUs where known. Raises ``DocumentError`` naming *source*, line and reason.
+    """
+    # Editors on Windows begin a file with a byte order mark.
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        return parse_nccl_xml(text.lstrip("\ufeff"), source, product)
+    # rocm-smi writes GPU0 too, so its own title comes first.
+    if "Link Type between two GPUs" in text:
+        return parse_rocm(text, source, product)
+    if "GPU0" in text or "topo -m" in text:
+        return parse_matrix(text, source, product)
+    lowered = text.lower()
+    if "gpu_0" in lowered or "bandwidth matrix" in lowered:
+        return parse_bandwidths(text, source, product)
+    raise DocumentError(
+        f"{source}: neither a topology matrix, NCCL XML nor a bandwidth matrix",
+        hint="give the output of `nvidia-smi topo -m` or `rocm-smi --showtopo`",
     )

@@ -1,8 +1,9 @@
 """How machines are usually wired, by GPU product, number of GPUs and machine name.
 
-Where a cluster publishes no links, its labels leave no more than this guess, and whatever rests on it is marked as
-assumed. A product whose wiring varies from machine to machine has no entry here. Sources: NVIDIA's DGX and HGX data
-sheets and user guides, AMD's Instinct platform data sheets, the instance pages of AWS, Azure, Google Cloud and Oracle.
+Where a cluster publishes no links, its labels leave no more than this guess, and whatever rests on it is
+marked as assumed. A product whose wiring varies from machine to machine has no entry here. Sources: NVIDIA's
+DGX and HGX data sheets and user guides, AMD's Instinct platform data sheets, the instance pages of AWS,
+Azure, Google Cloud and Oracle.
 """
 
 import re
@@ -14,14 +15,14 @@ from itertools import combinations
 from typing import NamedTuple
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph, Nic
+from arena_topo.model.cluster import Gpu, Hardware, Link, LinkClass, LinkGraph, Nic
 from arena_topo.topology.objects import MOST_GPUS
 
 # GPU generations and the bandwidths of their links, in GB/s, one direction.
 #
-# NVLink and XGMI rates are the vendors' nominal ones (NVIDIA's and AMD's data sheets); PCIe rates are what x16 slots of
-# that time deliver in practice. Traffic through a CPU loses a sixth (``INTEL_P2P_OVERHEAD`` in NCCL's
-# ``src/graph/topo.h``), and between sockets the link of the CPUs limits it.
+# NVLink and XGMI rates are the vendors' nominal ones (NVIDIA's and AMD's data sheets); PCIe rates are what
+# x16 slots of that time deliver in practice. Traffic through a CPU loses a sixth (``INTEL_P2P_OVERHEAD`` in
+# NCCL's ``src/graph/topo.h``), and between sockets the link of the CPUs limits it.
 
 _CPU_OVERHEAD = 6 / 5
 _C2C_RATE = 450.0
@@ -32,8 +33,8 @@ _C2C_RATE = 450.0
 class Generation:
     """The link rates of a generation of GPUs.
 
-    ``link_rate`` is one NVLink (or the XGMI link of a pair), ``max_links`` how many a GPU has, ``pcie_rate`` an x16
-    slot, ``socket_rate`` the link between CPU sockets.
+    ``link_rate`` is one NVLink (or the XGMI link of a pair), ``max_links`` how many a GPU has, ``pcie_rate``
+    an x16 slot, ``socket_rate`` the link between CPU sockets.
     """
 
     name: str
@@ -96,8 +97,8 @@ BY_COMPUTE_CAPABILITY = {
 # GPU products by name: their generation, form, memory and NVLinks.
 #
 # Names come from GPU feature discovery (``NVIDIA-A100-SXM4-80GB``), NVML (``Tesla V100-SXM2-16GB``) or AMD's
-# labeller (``AMD_Instinct_MI300X_OAM``); spaces, dashes and underscores count as the same. The figures are those of the
-# vendors' data sheets.
+# labeller (``AMD_Instinct_MI300X_OAM``); spaces, dashes and underscores count as the same. The figures are
+# those of the vendors' data sheets.
 
 
 class FormFactor(Enum):
@@ -112,8 +113,8 @@ class FormFactor(Enum):
 class Product:
     """A GPU product: its short name, generation and form.
 
-    ``memory`` is in GiB, 0 where the name covers several sizes; ``switch_links`` the NVLinks that each GPU has
-    into the switches of an eight-GPU board, 0 where it has none.
+    ``memory`` is in GiB, 0 where the name covers several sizes; ``switch_links`` the NVLinks that each GPU
+    has into the switches of an eight-GPU board, 0 where it has none.
     """
 
     name: str
@@ -177,7 +178,8 @@ _PRODUCTS: tuple[tuple[str, Product], ...] = (
     (r"\bMI325X\b", Product("MI325X", CDNA3, _MODULE, 256)),
     (r"\bMI35[05]X\b", Product("MI350X", _CDNA4, _MODULE, 288)),
 )
-"""Patterns of names (upper case, words parted by single spaces) and their products; the first match counts."""
+"""Patterns of names (upper case, words parted by single spaces) and their products; the first match
+counts."""
 
 _PCI_DEVICES = {
     "0x1db1": "V100-SXM2-16GB",
@@ -225,10 +227,10 @@ def memory_of(name: str) -> int:
 
 # From the words of a topology matrix to a link graph, and from a link graph to the machine type.
 #
-# The words are those of ``nvidia-smi topo -m``. ``NV#`` means two things there: a bundle of NVLinks between two GPUs, or
-# the links of each GPU into NVSwitches that all GPUs share. A V100 has six NVLinks, for example. Where each of four V100
-# shows NV2 to the three others, six links are used up: they are bundles. Where each of sixteen shows NV6 to all others,
-# that would take ninety links: they lead into switches.
+# The words are those of ``nvidia-smi topo -m``. ``NV#`` means two things there: a bundle of NVLinks between
+# two GPUs, or the links of each GPU into NVSwitches that all GPUs share. A V100 has six NVLinks, for example.
+# Where each of four V100 shows NV2 to the three others, six links are used up: they are bundles. Where each
+# of sixteen shows NV6 to all others, that would take ninety links: they lead into switches.
 
 Words = Sequence[Sequence[str]]
 """A square matrix of link words: row and column for each GPU."""
@@ -330,8 +332,8 @@ class Wiring(NamedTuple):
 def wiring(words: Words, product: str, where: str) -> Wiring:
     """Return the wiring that *words* show, for GPUs called *product*.
 
-    Where the product is empty or not known, the counts of NVLinks decide the generation, and the rates are assumed. Raises
-    ``DocumentError`` as ``build_graph`` does.
+    Where the product is empty or not known, the counts of NVLinks decide the generation, and the rates are
+    assumed. Raises ``DocumentError`` as ``build_graph`` does.
     """
     spec = find_product(product)
     generation = spec.generation if spec else guess_generation(words)
@@ -462,7 +464,8 @@ Source: the white paper "NVIDIA DGX-1 with Tesla V100 System Architecture".
 _FOUR_OF_CUBE_MESH = frozenset({"P3.8XLARGE"})
 """Machines that are one half of the cube mesh."""
 _SWITCHED_FOURS = ("A2 HIGHGPU", "GOOGLE COMPUTE ENGINE")
-"""Machines whose four GPUs are part of a switched board of eight; Google's firmware does not name the machine type."""
+"""Machines whose four GPUs are part of a switched board of eight; Google's firmware does not name the machine
+type."""
 _FULL_BOARD = 8
 _HALF_BOARD = 4
 
@@ -489,8 +492,8 @@ _NICS: tuple[tuple[str, int, float], ...] = (
 def usual_hardware(product: str, count: int, machine: str = "") -> Hardware:
     """Return the hardware that *count* GPUs called *product* usually mean, all of it assumed.
 
-    *machine* is the name that firmware or cloud gives the machine. The links are None where the product is not
-    known or its machines differ.
+    *machine* is the name that firmware or cloud gives the machine. The links are None where the product is
+    not known or its machines differ.
     """
     spec = find_product(product)
     words = _usual_words(product, count, machine)

@@ -1,6 +1,6 @@
 """What placement needs to know of a Pod object: where the pod is, and what it takes there."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum
@@ -9,16 +9,15 @@ from typing import Any, TypeVar
 
 from arena_topo.errors import DocumentError
 from arena_topo.model import keys
-from arena_topo.model.cluster import Taint
-from arena_topo.model.hardware import Gpu, LinkGraph, Nic, NumaZones
+from arena_topo.model.cluster import Gpu, LinkGraph, Nic, NumaZones, Taint
 from arena_topo.model.keys import GPU_TOPOLOGY, HAMI_REGISTER, HAMI_SCORE, HOSTNAME
 from arena_topo.model.pods import ContainerRequests, effective_requests
 from arena_topo.model.text import json
-from arena_topo.model.text.durations import parse_instant
-from arena_topo.model.text.json import MOST_NUMBER, cut, reason_of, shown
-from arena_topo.model.text.quantity import Resources, amount, resources
+from arena_topo.model.text.documents import WHOLE, checked_mapping, items, list_of, mapping, strings, take
+from arena_topo.model.text.json import cut, reason_of, shown
+from arena_topo.model.text.quantity import Resources, amount, parse_instant, resources
 
-# Typed access to objects of the API server: whatever is not as its format says raises ``Malformed``.
+# Objects of the API server and what they hold; whatever is not as its format says raises ``DocumentError``.
 
 RawObject = Mapping[str, Any]
 """An API object as ``json.loads`` gives it."""
@@ -26,15 +25,12 @@ RawObject = Mapping[str, Any]
 Value = TypeVar("Value")
 
 MOST_GPUS = 256
-"""More GPUs than any node has: a source that counts more is garbled, and would cost the memory of its matrix."""
+"""More GPUs than any node has: a source that counts more is garbled, and would cost the memory of its
+matrix."""
 
 _MOST_NAME = 253
 _MOST_IDENTITY = 600
 """Characters of what an object is called: its kind, its namespace and its name."""
-
-
-class Malformed(Exception):  # named by the fact, as the project's errors are
-    """A part of an object is not as its format says; the message names the key and the reason."""
 
 
 def read_each(
@@ -50,12 +46,12 @@ def read_each(
     for obj in objects:
         try:
             yield from read(obj)
-        except (Malformed, DocumentError) as error:
+        except DocumentError as error:
             warnings.append(skipped(identity(obj, kind), error))
 
 
 def skipped(name: str, error: Exception) -> str:
-    """Return the warning that the object called *name* is left out because of *error*, on one line of some length."""
+    """Return the warning that the object called *name* is left out because of *error*, on one short line."""
     # A server may have let a name be of any length.
     return f"{cut(name, _MOST_IDENTITY)}: {reason_of(error)}; skipped"
 
@@ -71,130 +67,83 @@ def identity(obj: object, kind: str = "") -> str:
 
 
 def _word(value: object) -> str:
-    # Names have 253 characters at most; whatever is no name is shown as the value that it is.
+    # Names have 253 characters at most; anything else is shown as the value that it is.
     return cut(value, _MOST_NAME) if isinstance(value, str) else shown(value) if value else ""
 
 
-def mapping(obj: RawObject, key: str) -> RawObject:
-    """Return the mapping at *key*, empty where it is absent; raises ``Malformed``."""
-    value = obj.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise Malformed(f"{key} must be an object")
-    return value
-
-
-def items(obj: RawObject, key: str) -> Sequence[RawObject]:
-    """Return the list of objects at *key*, empty where it is absent; raises ``Malformed``."""
-    value = obj.get(key)
-    if value is None:
-        return ()
-    if not isinstance(value, list) or not all(isinstance(element, Mapping) for element in value):
-        raise Malformed(f"{key} must be a list of objects")
-    return value
-
-
-def string(obj: RawObject, key: str) -> str:
-    """Return the string at *key*, which must be there and not empty; raises ``Malformed``."""
-    value = obj.get(key)
-    if not isinstance(value, str) or not value:
-        raise Malformed(f"{key} is missing or not a string")
-    return value
-
-
-def optional_string(obj: RawObject, key: str) -> str:
-    """Return the string at *key*, an empty one where it is absent; raises ``Malformed``."""
-    value = obj.get(key)
-    if value is not None and not isinstance(value, str):
-        raise Malformed(f"{key} is {shown(value)}, expected a string")
-    return value or ""
-
-
-def string_mapping(obj: RawObject, key: str) -> Mapping[str, str]:
-    """Return the mapping of strings at *key*, empty where it is absent; raises ``Malformed``."""
-    value = mapping(obj, key)
-    for name, element in value.items():
-        if not isinstance(element, str):
-            raise Malformed(f"{cut(f'{key} {name}')} is {shown(element)}, expected a string")
-    return value
-
-
 def amounts(obj: RawObject, key: str) -> dict[str, int]:
-    """Return the quantities at *key* as amounts; raises ``Malformed``."""
+    """Return the quantities at *key* as amounts; raises ``DocumentError``."""
     value = mapping(obj, key)
     try:
         return resources({name: _quantity(element) for name, element in value.items()})
     except ValueError as error:
-        raise Malformed(f"{key}: {error}") from error
+        raise DocumentError(f"{key}: {error}") from error
 
 
 def quantity(obj: RawObject, key: str, resource: str) -> int | None:
-    """Return the quantity of *resource* at *key* as an amount, None where it is absent; raises ``Malformed``."""
+    """Return the quantity of *resource* at *key* as an amount, None where it is absent.
+
+    Raises ``DocumentError``.
+    """
     value = obj.get(key)
     if value is None:
         return None
     try:
         return amount(resource, _quantity(value))
     except ValueError as error:
-        raise Malformed(f"{key}: {error}") from error
+        raise DocumentError(f"{key}: {error}") from error
 
 
 def _quantity(value: object) -> str | float:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise Malformed(f"{shown(value)} is not a quantity")
+        raise DocumentError(f"{shown(value)} is not a quantity")
     return value
 
 
-def whole_number(obj: RawObject, key: str, default: int | None = None) -> int:
-    """Return the whole number at *key*, or *default* where it is absent; raises ``Malformed``."""
-    value = obj.get(key, default)
-    if not _is_whole(value):
-        raise Malformed(f"{key} is {shown(value)}, expected a whole number")
-    return int(value)
-
-
-def whole_numbers(value: object, key: str) -> tuple[int, ...]:
-    """Return *value* as whole numbers; raises ``Malformed`` naming *key*."""
-    if not isinstance(value, list) or not all(map(_is_whole, value)):
-        raise Malformed(f"{key} is {shown(value)}, expected a list of whole numbers")
-    return tuple(value)
+whole_numbers: Callable[[object, str], tuple[int, ...]] = list_of(WHOLE).read
+"""Returns whole numbers in a list; raises ``DocumentError`` naming the place."""
 
 
 def gpu_indices(values: Iterable[int], key: str) -> tuple[int, ...]:
-    """Return the indices of GPUs in *values*, ascending and each once; raises ``Malformed`` for what no GPU has."""
+    """Return the indices of GPUs in *values*, ascending and each once.
+
+    Raises ``DocumentError`` for what no GPU has.
+    """
     indices = sorted(set(values))
     if indices and not 0 <= indices[0] <= indices[-1] < MOST_GPUS:
-        raise Malformed(f"{key} names GPU {indices[0] if indices[0] < 0 else indices[-1]}, which no node has")
+        raise DocumentError(
+            f"{key} names GPU {indices[0] if indices[0] < 0 else indices[-1]}, which no node has"
+        )
     return tuple(indices)
 
 
 def digits(text: str, key: str) -> int:
-    """Return the number that the digits of *text* write; raises ``Malformed`` naming *key*."""
+    """Return the number that the digits of *text* write; raises ``DocumentError`` naming *key*."""
     try:
         return json.whole_number(text)
     except ValueError as error:
-        raise Malformed(f"{key} is {shown(text)}, expected a number") from error
-
-
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_NUMBER
+        raise DocumentError(f"{key} is {shown(text)}, expected a number") from error
 
 
 def json_document(obj: RawObject, key: str) -> Any:
-    """Return the JSON value that the string at *key* holds, within bounds; raises ``Malformed``."""
-    text = string(obj, key)
+    """Return the JSON value that the string at *key* holds, within bounds; raises ``DocumentError``."""
+    text = take(obj, key, str)
     try:
         return json.read_json(text)
     except JSONDecodeError as error:
-        raise Malformed(f"{key} is not JSON: {error}") from error
+        raise DocumentError(f"{key} is not JSON: {error}") from error
     except ValueError as error:
-        raise Malformed(f"{key} cannot be read: {error}") from error
+        raise DocumentError(f"{key} cannot be read: {error}") from error
+
+
+def json_mapping(obj: RawObject, key: str) -> RawObject:
+    """Return the JSON object that the string at *key* holds, within bounds; raises ``DocumentError``."""
+    return checked_mapping(json_document(obj, key), key)
 
 
 def labels(obj: RawObject) -> Mapping[str, str]:
     """Return the labels of an object."""
-    return string_mapping(mapping(obj, "metadata"), "labels")
+    return strings(mapping(obj, "metadata"), "labels")
 
 
 def annotations(obj: RawObject) -> Mapping[str, str]:
@@ -203,8 +152,8 @@ def annotations(obj: RawObject) -> Mapping[str, str]:
 
 
 def name(obj: RawObject) -> str:
-    """Return the name of an object; raises ``Malformed`` where it has none."""
-    return string(mapping(obj, "metadata"), "name")
+    """Return the name of an object; raises ``DocumentError`` where it has none."""
+    return take(mapping(obj, "metadata"), "name", str)
 
 
 def age(obj: RawObject, now: datetime | None) -> float | None:
@@ -236,8 +185,8 @@ PodKey = tuple[str, str]
 class Trust(IntEnum):
     """How much a source can be trusted on links; the higher one wins where two contradict each other.
 
-    ``AGENT``, ``ACK`` and ``HAMI`` read the links from the driver; ``KOORDINATOR``, ``DRA`` and ``NUMA_ZONES`` know
-    PCIe or NUMA only; ``PRODUCT_TABLE`` is how machines are usually wired.
+    ``AGENT``, ``ACK`` and ``HAMI`` read the links from the driver; ``KOORDINATOR``, ``DRA`` and
+    ``NUMA_ZONES`` know PCIe or NUMA only; ``PRODUCT_TABLE`` is how machines are usually wired.
     """
 
     PRODUCT_TABLE = 0
@@ -253,9 +202,10 @@ class Trust(IntEnum):
 class Reading:
     """What one source says of one node; what it leaves open is empty or None.
 
-    ``source`` names object and key. ``users`` are the indices of the GPUs that pods hold; a claim that no pod holds
-    stands under two empty strings. ``measured`` is a bandwidth matrix as published, GB/s of both directions.
-    ``assumptions`` are phrases about what was assumed of the links, ``assumed_rates`` of the rates of links that were seen.
+    ``source`` names object and key. ``users`` are the indices of the GPUs that pods hold; a claim that no pod
+    holds stands under two empty strings. ``measured`` is a bandwidth matrix as published, GB/s of both
+    directions. ``assumptions`` are phrases about what was assumed of the links, ``assumed_rates`` of the
+    rates of links that were seen.
     """
 
     node: str
@@ -303,23 +253,21 @@ class NodeFacts:
 
 
 def node_facts(raw: RawObject) -> NodeFacts:
-    """Return the facts of a Node object; raises ``Malformed`` naming the key."""
+    """Return the facts of a Node object; raises ``DocumentError`` naming the key."""
     meta, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
     annotations = mapping(meta, "annotations")
     conditions = {
-        optional_string(condition, "type"): optional_string(condition, "status")
+        take(condition, "type", str, ""): take(condition, "status", str, "")
         for condition in items(status, "conditions")
     }
     addresses = {
-        optional_string(address, "type"): optional_string(address, "address")
+        take(address, "type", str, ""): take(address, "address", str, "")
         for address in items(status, "addresses")
     }
     return NodeFacts(
         name=name(raw),
-        labels=string_mapping(meta, "labels"),
-        annotations={
-            key: optional_string(annotations, key) for key in _NODE_ANNOTATIONS if key in annotations
-        },
+        labels=strings(meta, "labels"),
+        annotations={key: take(annotations, key, str, "") for key in _NODE_ANNOTATIONS if key in annotations},
         taints=tuple(map(_taint, items(spec, "taints"))),
         unschedulable=spec.get("unschedulable") is True,
         # The condition may be Unknown, or absent before the kubelet's first report: neither is ready.
@@ -331,7 +279,7 @@ def node_facts(raw: RawObject) -> NodeFacts:
 
 
 def _taint(raw: RawObject) -> Taint:
-    return Taint(optional_string(raw, "key"), optional_string(raw, "value"), optional_string(raw, "effect"))
+    return Taint(take(raw, "key", str, ""), take(raw, "value", str, ""), take(raw, "effect", str, ""))
 
 
 POD_ANNOTATIONS = (
@@ -354,8 +302,8 @@ _FINISHED = frozenset({"Succeeded", "Failed"})
 class PodFacts:
     """The part of a pod that placement depends on.
 
-    ``requests`` are the amounts that kube-scheduler reserves (``effective_requests``). ``annotations`` need only hold
-    ``POD_ANNOTATIONS``; ``job`` is the MPI job that the pod belongs to, by ``job_of``.
+    ``requests`` are the amounts that kube-scheduler reserves (``effective_requests``). ``annotations`` need
+    only hold ``POD_ANNOTATIONS``; ``job`` is the MPI job that the pod belongs to, by ``job_of``.
     """
 
     namespace: str
@@ -368,19 +316,19 @@ class PodFacts:
 
     @property
     def occupies(self) -> bool:
-        """Whether the pod takes room on its node: it is bound, even if it does not run yet, and has not finished."""
+        """Whether the pod takes room on its node: it is bound, perhaps not running yet, and has not finished."""
         return bool(self.node) and self.phase not in _FINISHED
 
 
 def job_of(labels: Mapping[str, str]) -> str:
     """Return the name of the MPI job that a pod with *labels* belongs to, or an empty string."""
-    # A release label alone belongs to any Helm chart; only with Arena's app label does it name a job.
+    # A release label by itself belongs to any Helm chart; only with Arena's app label does it name a job.
     arena = labels.get(keys.ARENA_RELEASE, "") if labels.get(keys.ARENA_APP) == keys.ARENA_APP_VALUE else ""
     return labels.get(keys.OPERATOR_JOB_NAME, "") or labels.get(keys.ALPHA_JOB_NAME, "") or arena
 
 
 def pod_facts(raw: RawObject) -> PodFacts:
-    """Return the facts of a Pod object; raises ``Malformed`` naming the key."""
+    """Return the facts of a Pod object; raises ``DocumentError`` naming the key."""
     meta, spec = mapping(raw, "metadata"), mapping(raw, "spec")
     annotations = mapping(meta, "annotations")
     pod_level = mapping(spec, "resources")
@@ -392,14 +340,14 @@ def pod_facts(raw: RawObject) -> PodFacts:
     )
     labels = mapping(meta, "labels")
     return PodFacts(
-        namespace=optional_string(meta, "namespace"),
+        namespace=take(meta, "namespace", str, ""),
         name=name(raw),
-        node=optional_string(spec, "nodeName"),
-        phase=optional_string(mapping(raw, "status"), "phase"),
+        node=take(spec, "nodeName", str, ""),
+        phase=take(mapping(raw, "status"), "phase", str, ""),
         requests=requests,
-        # Only those that are needed: annotations of pods may hold anything, also what nobody should see.
-        annotations={key: optional_string(annotations, key) for key in POD_ANNOTATIONS if key in annotations},
-        job=job_of({key: optional_string(labels, key) for key in POD_LABELS if key in labels}),
+        # Only those that are needed: annotations of pods may hold anything, also secrets.
+        annotations={key: take(annotations, key, str, "") for key in POD_ANNOTATIONS if key in annotations},
+        job=job_of({key: take(labels, key, str, "") for key in POD_LABELS if key in labels}),
     )
 
 

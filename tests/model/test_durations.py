@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.text.durations import parse_duration, parse_instant, short_duration
+from arena_topo.model.text.quantity import parse_duration, parse_instant, short_duration
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Link, LinkClass, LinkGraph
 
 SELF, PCIE, NVLINK = Link(LinkClass.SELF), Link(LinkClass.SYS, 0, 8.3), Link(LinkClass.NVLINK, 1, 25.0)
 

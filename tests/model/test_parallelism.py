@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
-from arena_topo.model.parallelism import Closer, Parallelism, check_ranks, read_parallelism
+from arena_topo.model.placement_options import Closer, Parallelism, check_ranks, read_parallelism
 
 
 def ranks_of(text: str) -> dict[str, list[list[int]]]:
@@ -61,9 +61,9 @@ def test_what_is_written_is_read_again(parallel: Parallelism) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("tp", "--parallel: 'tp' is no axis with its size"),
-        ("", "--parallel: '' is no axis with its size"),
-        ("tp=8,xp=2", "--parallel: 'xp=2' is no axis with its size"),
+        ("tp", "--parallel: 'tp' is not an axis with its size"),
+        ("", "--parallel: '' is not an axis with its size"),
+        ("tp=8,xp=2", "--parallel: 'xp=2' is not an axis with its size"),
         ("tp=8,tp=4", "--parallel: tp is given twice"),
         ("tp=0", "--parallel: the size of tp is a whole number from 1, not '0'"),
         ("tp=-1", "--parallel: the size of tp is a whole number from 1, not '-1'"),

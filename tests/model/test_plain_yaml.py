@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.text.plain_yaml import plain_mapping
+from arena_topo.model.text.yaml import plain_mapping
 
 KUBECTL = b"""apiVersion: v1
 clusters:

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.plan import Slot
 from arena_topo.model.plan_record import (
     MOST_ROLES,
     Enforcement,
     GpuEnforcement,
     PlannedRole,
     PlanRecord,
+    Slot,
     Stage,
+    StartEstimate,
     UnreadablePlan,
     decode,
     encode,
     placed_text,
     slots_by_node,
 )
-from arena_topo.model.start_estimate import StartEstimate
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-", min_size=1, max_size=12)
 GPUS = st.none() | st.lists(st.integers(0, 15), max_size=4).map(tuple)

@@ -7,18 +7,19 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.text.record_tables import (
+from arena_topo.model.text.documents import (
     NUMBER,
     STRING,
     TRUTH,
     WHOLE,
     Field,
-    ListOf,
-    MapOf,
-    OneOf,
-    Record,
     Shelf,
+    list_of,
+    map_of,
+    one_of,
     read_fields,
+    record,
+    take,
 )
 
 
@@ -43,17 +44,17 @@ class Box:
     counts: dict[str, int] | None = None
 
 
-BOX = Record(
+BOX = record(
     Box,
     (
         Field("name", STRING),
-        Field("colour", OneOf(Colour), Colour.RED),
+        Field("colour", one_of(Colour), Colour.RED),
         Field("size", WHOLE, 0),
         Field("weight", NUMBER, None),
         Field("open", TRUTH, False, attribute="is_open"),
-        Field("tags", ListOf(STRING), ()),
-        Field("used", ListOf(WHOLE, frozenset), None),
-        Field("counts", MapOf(WHOLE), None),
+        Field("tags", list_of(STRING), ()),
+        Field("used", list_of(WHOLE, frozenset), None),
+        Field("counts", map_of(WHOLE), None),
     ),
 )
 FULL = Box("a", Colour.BLUE, 3, 0.0, True, ("x", ""), frozenset({2, 1}), {"cpu": 1})
@@ -112,13 +113,48 @@ def test_a_tolerant_table_passes_over_unknown_keys() -> None:
 
 def test_what_many_share_is_written_once() -> None:
     """Equal values have one index, whether they are one object or two."""
-    shelf = Shelf(ListOf(WHOLE))
+    shelf = Shelf(list_of(WHOLE))
 
-    assert [0, 1, 0] == [shelf.write(value) for value in ((1, 2), (3,), tuple(range(1, 3)))]
+    assert [0, 1, 0] == [shelf.form.write(value) for value in ((1, 2), (3,), tuple(range(1, 3)))]
     assert [[1, 2], [3]] == shelf.written
 
 
 def test_a_reference_to_nothing_is_refused() -> None:
     """With its place and how many there are."""
+    shelf = Shelf(STRING)
+    shelf.all.read(["a"], "shelf")
+
     with pytest.raises(DocumentError, match="box refers to number 2 of 1"):
-        Shelf(STRING, ["a"]).read(2, "box")
+        shelf.form.read(2, "box")
+
+
+@pytest.mark.parametrize(
+    ("obj", "message"),
+    [
+        ({}, "size is missing, expected a whole number"),
+        ({"size": None}, "size is missing, expected a whole number"),
+        ({"size": "3"}, "size is '3', expected a whole number"),
+        ({"size": True}, "size is True, expected a whole number"),
+        ({"size": 2**63}, f"size is {2**63}, expected a whole number"),
+    ],
+    ids=repr,
+)
+def test_a_key_is_taken_with_its_type_and_bounds(obj: dict[str, Any], message: str) -> None:
+    """A number of more than 63 bits is one that no API object holds."""
+    with pytest.raises(DocumentError) as caught:
+        take(obj, "size", int)
+
+    assert message == caught.value.message
+    assert 2**63 - 1 == take({"size": 2**63 - 1}, "size", int)
+
+
+def test_a_key_that_is_absent_has_its_default() -> None:
+    """And so has null; an empty string is a mistake unless it is the default."""
+    assert [4, 4, "", ""] == [
+        take({}, "a", int, 4),
+        take({"a": None}, "a", int, 4),
+        take({}, "a", str, ""),
+        take({"a": ""}, "a", str, ""),
+    ]
+    with pytest.raises(DocumentError, match="a is empty"):
+        take({"a": ""}, "a", str)

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.model.cluster import Taint
-from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration, untolerated
+from arena_topo.model.pods import Requirement, SelectorTerm, Toleration, untolerated
 
 GPU = Taint("nvidia.com/gpu", "present", "NoSchedule")
 

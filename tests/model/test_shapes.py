@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.text.shapes import (
+from arena_topo.model.text.documents import (
     Each,
     Named,
     Part,
@@ -108,11 +108,11 @@ def test_each_check_knows_its_values(check: Any, good: list[Any], bad: list[Any]
     [
         ({}, ""),
         ({"metadata": None, "unknown": [1]}, ""),
-        ([], " is not a mapping"),
-        ({"metadata": []}, "metadata is not a mapping"),
-        ({"metadata": {"labels": {"a": "b", "c": 1}}}, "metadata.labels.c is not a text"),
-        ({"items": {}}, "items is not a list"),
-        ({"items": [{}, None]}, "items[1] is not a mapping"),
+        ([], "it must be a mapping"),
+        ({"metadata": []}, "metadata must be a mapping"),
+        ({"metadata": {"labels": {"a": "b", "c": 1}}}, "metadata.labels.c is 1, expected a string"),
+        ({"items": {}}, "items must be a list"),
+        ({"items": [{}, None]}, "items[1] must be a mapping"),
     ],
 )
 def test_a_misfit_is_told_with_its_place(value: Any, told: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.plan import Range
-from arena_topo.prediction.calibration import read_calibration, shipped_calibration
+from arena_topo.prediction.forecast import read_calibration, shipped_calibration
 from tests.topology.test_snapshot_file import put
 
 HEAD = {"apiVersion": "arena-topo.dev/v1alpha1", "kind": "Calibration"}
@@ -105,7 +105,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("change", "reason"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_calibration_is_refused_by_place(change: Any, reason: str) -> None:
-    """Whatever is wrong, it is said where."""
+    """Whatever is wrong, the error says where."""
     document = deepcopy(whole())
     change(document)
     with pytest.raises(DocumentError, match=reason):

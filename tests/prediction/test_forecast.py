@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
 from arena_topo.model.plan import Range, Transport
-from arena_topo.prediction.calibration import read_calibration, shipped_calibration
-from arena_topo.prediction.forecast import Workload, predict
+from arena_topo.prediction.forecast import Workload, predict, read_calibration, shipped_calibration
 from benchmarks import predictions
 from benchmarks.predictions import Published, published
 from tests.prediction.test_calibration import HEAD

@@ -4,11 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster import GpuNode
-from arena_topo.model.hardware import Nic
+from arena_topo.model.cluster import GpuNode, Nic
 from arena_topo.model.plan import NodeShare, Prediction, Range, Transport
-from arena_topo.prediction.calibration import shipped_calibration
-from arena_topo.prediction.transports import gang_prediction
+from arena_topo.prediction.forecast import gang_prediction, shipped_calibration
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.paths import DATA
 

@@ -73,12 +73,12 @@ OBJECTS: dict[str, dict[str, Any]] = {
 }
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def paths_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the path of every value in *value*, also within texts that hold JSON."""
     if isinstance(value, str) and value[:1] in "[{" and value:
-        return [path, *((*path, "json", *rest) for rest in places(json.loads(value)))]
+        return [path, *((*path, "json", *rest) for rest in paths_in(json.loads(value)))]
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, element in steps for place in places(element, (*path, key)))]
+    return [path, *(place for key, element in steps for place in paths_in(element, (*path, key)))]
 
 
 def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
@@ -91,7 +91,7 @@ def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
     return value
 
 
-def read(objects: dict[str, dict[str, Any]]) -> Snapshot:
+def snapshot_of(objects: dict[str, dict[str, Any]]) -> Snapshot:
     """Return the snapshot of *objects*, read as a cluster's are."""
     warnings: list[str] = []
     nodes: list[NodeFacts] = list(read_each([objects["nodes"]], lambda raw: [node_facts(raw)], warnings))
@@ -105,9 +105,9 @@ def read(objects: dict[str, dict[str, Any]]) -> Snapshot:
 def test_no_value_breaks_the_reading(kind: str, junk: Any, data: st.DataObject) -> None:
     """One value of one object is junk: the snapshot is whole, can be saved, and its graphs are symmetric."""
     objects = deepcopy(OBJECTS)
-    path = data.draw(st.sampled_from([place for place in places(objects[kind]) if place]))
+    path = data.draw(st.sampled_from([place for place in paths_in(objects[kind]) if place]))
     objects[kind] = replaced(objects[kind], path, junk)
-    snapshot = read(objects)
+    snapshot = snapshot_of(objects)
 
     assert snapshot == read_snapshot(json.loads(json.dumps(snapshot_document(snapshot))))
     assert all(symmetric(node) for node in snapshot.nodes)
@@ -124,6 +124,6 @@ def symmetric(node: GpuNode) -> bool:
 
 def test_the_objects_are_good_to_begin_with() -> None:
     """Unharmed they leave warnings of contradictions only, none of anything skipped but the DRA pair of GPUs."""
-    warnings = [warning for warning in read(deepcopy(OBJECTS)).warnings if warning.endswith("skipped")]
+    warnings = [warning for warning in snapshot_of(deepcopy(OBJECTS)).warnings if warning.endswith("skipped")]
 
     assert ["lists 2 GPUs" in warning for warning in warnings] == [True]

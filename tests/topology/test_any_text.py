@@ -10,14 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Hardware
-from arena_topo.topology.files import read_snapshot, snapshot_document
-from arena_topo.topology.formats.parse import parse_topology
+from arena_topo.model.cluster import Hardware
+from arena_topo.topology.files import parse_topology, read_snapshot, snapshot_document
 from tests.topology.formats.test_nccl_xml import DUMP, P4D
 from tests.topology.formats.test_nvidia_smi import REAL
 from tests.topology.formats.test_p2p_bandwidth import CUDA_SAMPLE, P2P
 from tests.topology.formats.test_rocm_smi import MI308X
-from tests.topology.test_any_object import JUNK, places, replaced
+from tests.topology.test_any_object import JUNK, paths_in, replaced
 from tests.topology.test_snapshot_file import rich_snapshot
 from tests.topology.texts import saved
 
@@ -85,7 +84,7 @@ def test_a_damaged_text_is_read_whole_or_refused(text: str) -> None:
 @given(junk=JUNK, data=st.data())
 def test_a_damaged_snapshot_is_read_or_refused(junk: Any, data: st.DataObject) -> None:
     """Junk at any place is refused by its place, or is a value that may stand there and reads back the same."""
-    path = data.draw(st.sampled_from([place for place in places(DOCUMENT) if place]))
+    path = data.draw(st.sampled_from([place for place in paths_in(DOCUMENT) if place]))
     document = replaced(deepcopy(DOCUMENT), path, junk)
     snapshot, refusal = attempt(lambda: read_snapshot(document, "cluster.json"))
 

@@ -73,7 +73,7 @@ def test_labels_and_expressions_of_a_selector_both_count() -> None:
         ({"labelMatch": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "operator is 'Near'"),
         (
             {"labelMatch": {"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]}},
-            "list of strings",
+            "values[0] is 1, expected a string",
         ),
         ({"regexMatch": {"pattern": "("}}, "regexMatch"),
         ({}, "selects nothing"),

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from arena_topo.model.hardware import LinkClass
+from arena_topo.model.cluster import LinkClass
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.topology.texts import saved
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from arena_topo.topology.objects import Malformed, node_facts
+from arena_topo.errors import DocumentError
+from arena_topo.topology.objects import node_facts
 from tests.topology.objects import node
 
 
@@ -34,5 +35,5 @@ def test_a_malformed_quantity_is_refused(amount: str) -> None:
     broken = node()
     broken["status"]["allocatable"]["cpu"] = amount
 
-    with pytest.raises(Malformed, match="allocatable: "):
+    with pytest.raises(DocumentError, match="allocatable: "):
         node_facts(broken)

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.topology.objects import Malformed, pod_facts
+from arena_topo.errors import DocumentError
+from arena_topo.topology.objects import pod_facts
 from tests.model.test_pod_requests import REQUESTS
 from tests.topology.objects import pod
 
@@ -65,5 +66,5 @@ def test_a_malformed_quantity_is_refused(amount: str) -> None:
     broken = pod("a")
     broken["spec"]["containers"][0]["resources"]["requests"]["cpu"] = amount
 
-    with pytest.raises(Malformed, match="requests: "):
+    with pytest.raises(DocumentError, match="requests: "):
         pod_facts(broken)

@@ -147,7 +147,7 @@ BROKEN = {
 
 @pytest.mark.parametrize(("change", "reason"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_document_is_refused_by_place(change: Any, reason: str) -> None:
-    """Whatever is wrong, it is said where."""
+    """Whatever is wrong, the error says where."""
     with pytest.raises(DocumentError, match=reason):
         read_snapshot(broken(change), "cluster.json")
 

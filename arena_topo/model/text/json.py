@@ -1,8 +1,9 @@
 """JSON that others wrote, read within bounds: of size, of depth, of the number of values, and of each number.
 
-An annotation or a field of free form holds whatever its writer likes, and its readers are everybody who plans. Python
-reads most of it, and fails on the rest in ways of its own: nesting ends in ``RecursionError``, ``1e999`` is read as
-infinity, and half of a surrogate pair cannot be printed. Here each of these is a ``ValueError`` that says what is wrong.
+An annotation or a field of free form holds whatever its writer likes, and its readers are everybody who
+plans. Python reads most of it, and fails on the rest in ways of its own: nesting ends in ``RecursionError``,
+``1e999`` is read as infinity, and half of a surrogate pair cannot be printed. Here each of these is a
+``ValueError`` that says what is wrong.
 """
 
 import json
@@ -34,7 +35,10 @@ _BRACKETS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{\]}]', re.DOTALL)
 
 
 def read_json(text: str) -> Any:
-    """Return the value of the JSON document *text*; raises ``ValueError`` where it is none, or exceeds a bound."""
+    """Return the value of the JSON document *text*.
+
+    Raises ``ValueError`` where it is none, or exceeds a bound.
+    """
     # A character takes four bytes at most, so that few texts have to be encoded to be measured.
     if len(text) > MOST_BYTES // 4 and len(text.encode(errors="replace")) > MOST_BYTES:
         raise ValueError(f"it has more than {MOST_BYTES // 1024} KiB")
@@ -49,8 +53,9 @@ def read_json(text: str) -> Any:
 def read_body(body: bytes) -> Any:
     """Return the JSON in *body*, an answer of the API server; raises ``ValueError``.
 
-    An object may carry free-form fields of its writer. Where they nest deeper than Python reads, null takes the place of
-    what lies deeper than any field that is used: one such object must not make a whole list unreadable.
+    An object may carry free-form fields of its writer. Where they nest deeper than Python reads, null takes
+    the place of what lies deeper than any field that is used: one such object must not make a whole list
+    unreadable.
     """
     try:
         return json.loads(body)
@@ -75,7 +80,7 @@ def without_depths(body: bytes, deepest: int = _DEEPEST_BODY) -> bytes:
             if depth == deepest + 1:
                 start = token.end()
             depth -= 1
-    # What never closes again is no JSON, and is left for its reader to refuse.
+    # What never closes again is not JSON, and is left for its reader to refuse.
     return b"".join([*parts, body[start:] if depth <= deepest else b""])
 
 
@@ -88,7 +93,7 @@ def whole_number(text: str, most: int = MOST_NUMBER) -> int:
 
 
 def optional_number(text: object) -> int | None:
-    """Return the number that *text* writes in ASCII digits, None where it is no such text."""
+    """Return the number that *text* writes in ASCII digits, None if it is no such text."""
     try:
         return whole_number(text) if isinstance(text, str) else None
     except ValueError:
@@ -156,7 +161,7 @@ def _check_text(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError("it has half of a surrogate pair, which is no character") from error
+        raise ValueError("it has half of a surrogate pair, which is not a character") from error
 
 
 def _refuse_constant(name: str) -> NoReturn:

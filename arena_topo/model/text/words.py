@@ -52,7 +52,7 @@ def written_rate(rate: float | None) -> str:
 
 
 def written_bytes(count: float) -> str:
-    """Return *count* bytes in the largest unit that leaves a whole, with three digits: ``10.2 TiB``, ``80 GiB``, ``512 B``."""
+    """Return *count* bytes in the largest fitting unit, with three digits: ``10.2 TiB``, ``80 GiB``, ``512 B``."""
     value, unit = float(count), 0
     # What is written as 1024 GiB is a whole TiB.
     while round(value) >= _KIBI and unit < len(_BINARY) - 1:
@@ -102,12 +102,13 @@ def runs(numbers: Sequence[int]) -> str:
 
 # What others wrote, as it may stand in a terminal, a picture or a page: every character can be seen.
 #
-# Names, messages and annotations may hold terminal escape sequences, line breaks that forge further lines, characters that
-# turn the direction of what follows, and characters of no width. Each is written as Python writes it in a literal:
-# ``\x1b``, ``\n``, ``\u202e``.
+# Names, messages and annotations may hold terminal escape sequences, line breaks that forge further lines,
+# characters that turn the direction of what follows, and characters of no width. Each is written as Python
+# writes it in a literal: ``\x1b``, ``\n``, ``\u202e``.
 
-# What Unicode calls controls, formats (directions, zero widths, tags), surrogates, private and unassigned characters, and
-# separators other than the blank. Lists of ranges would age with each version of Unicode; Python has them.
+# What Unicode calls controls, formats (directions, zero widths, tags), surrogates, private and unassigned
+# characters, and separators other than the blank. Lists of ranges would age with each version of Unicode;
+# Python has them.
 _NOT_ASCII = re.compile(r"[^\x20-\x7e]")
 _WIDEST = 0xFFFF
 """The last character that four digits write."""
@@ -129,7 +130,7 @@ def printable_lines(text: str) -> str:
 
 
 def printable_document(text: str, *, is_json: bool) -> str:
-    r"""Return a JSON document, or a YAML document with quoted strings, that means the same and holds printable characters.
+    r"""Return a JSON document, or YAML with quoted strings, that means the same in printable characters.
 
     Both write a character within quotes as ``\u202e``; of one that takes more digits JSON writes two halves.
     """

@@ -11,9 +11,9 @@ The elements nest as the devices do, and from that follows the PCIe class of two
       </cpu>
     </system>
 
-Here GPU0 and GPU1 have the same switch above them: PIX. Vendors' files list PCIe only and leave NVLink to NCCL, so a
-file without a single NVLink is completed from the product's usual wiring where that is known. Format: NCCL's
-``src/graph/xml.cc``.
+Here GPU0 and GPU1 have the same switch above them: PIX. Vendors' files list PCIe only and leave NVLink to
+NCCL, so a file without a single NVLink is completed from the product's usual wiring where that is known.
+Format: NCCL's ``src/graph/xml.cc``.
 """
 
 import xml.etree.ElementTree as ET
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Hardware, Nic
+from arena_topo.model.cluster import Gpu, Hardware, Nic
 from arena_topo.topology import hardware
 from arena_topo.topology.hardware import (
     Generation,
@@ -151,7 +151,8 @@ def _in_order(gpus: list[_PciDevice], source: str) -> list[_PciDevice]:
 def _pcie_class(a: _PciDevice, b: _PciDevice) -> str:
     """Return the PCIe class between two devices, as NCCL and ``nvidia-smi`` count bridges.
 
-    SYS crosses NUMA nodes, PHB the host bridge of one CPU, PXB several switches below one port, PIX one switch.
+    SYS crosses NUMA nodes, PHB the host bridge of one CPU, PXB several switches below one port, PIX one
+    switch.
     """
     if a.numa != b.numa:
         return "SYS"
@@ -174,7 +175,8 @@ def _add_nvlinks(words: list[list[str]], gpus: list[_PciDevice], source: str) ->
             elif element.get("tclass", "").startswith(_NVSWITCH_CLASS):
                 into_switch[index] += count
     for a, b in combinations(range(len(gpus)), 2):
-        # A file may list a link at one of its ends only; GPUs on one switch reach each other by what both have.
+        # A file may list a link at one of its ends only; GPUs on one switch reach each other by what both
+        # have.
         count = between.get((a, b), between.get((b, a), 0)) or min(into_switch[a], into_switch[b])
         if count:
             words[a][b] = words[b][a] = f"NV{count}"

@@ -7,9 +7,9 @@ A matrix looks like this, usually with tabs between the cells::
     GPU1    NV2      X      SYS     24-47           1
     mlx5_0  PIX     SYS      X
 
-A line is a row when its second word is a link word and its first one is not; the header is the line (or lines, where
-a terminal wrapped it) of device names before the rows, and it decides the order of the columns. So prompts, colour
-and legends are passed over. A matrix that is incomplete or contradicts itself is refused.
+A line is a row when its second word is a link word and its first one is not; the header is the line (or
+lines, where a terminal wrapped it) of device names before the rows, and it decides the order of the columns.
+So prompts, colour and legends are passed over. A matrix that is incomplete or contradicts itself is refused.
 """
 
 import re
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Hardware, Nic
+from arena_topo.model.cluster import Gpu, Hardware, Nic
 from arena_topo.model.text.words import natural_sort_key
 from arena_topo.topology import hardware
 from arena_topo.topology.hardware import (
@@ -121,10 +121,11 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
 
 
 def _nvlinks_left_out(text: str, words: list[list[str]], product: str) -> tuple[str, ...]:
-    """Return what is assumed because *text* leaves NVLinks out, with the usual ones of *product* written into *words*.
+    """Return what is assumed as *text* leaves NVLinks out; *words* get the usual ones of *product*.
 
-    ``nvidia-smi topo -mp`` shows PCIe alone. Its legend, unlike that of ``-m``, does not explain ``NV#``. A matrix that
-    was copied without a legend may come from either, so that the product decides: an H100 SXM has NVLinks.
+    ``nvidia-smi topo -mp`` shows only PCIe. Its legend, unlike that of ``-m``, does not explain ``NV#``. A
+    matrix that was copied without a legend may come from either, so that the product decides: an H100 SXM has
+    NVLinks.
     """
     pairs = [word for a, row in enumerate(words) for b, word in enumerate(row) if a != b]
     if not pairs or "NV#" in text or any(map(_NVLINK.fullmatch, pairs)):
@@ -138,12 +139,13 @@ def _nvlinks_left_out(text: str, words: list[list[str]], product: str) -> tuple[
 
 def _guess(words: Sequence[Sequence[str]], *, on_grace: bool) -> Generation:
     guess = guess_generation(words)
-    # Both show NV18. GPUs that are NUMA nodes themselves, several to a machine, are those of a GB200 or GB300 tray.
+    # Both show NV18. GPUs that are NUMA nodes themselves, several to a machine, are those of a GB200 or GB300
+    # tray.
     return hardware.BLACKWELL if on_grace and guess is hardware.HOPPER else guess
 
 
 def _header(lines: Sequence[str], source: str) -> tuple[list[str], int, int]:
-    """Return the columns' devices in order, the number of lines up to the end of the header, and its affinity columns.
+    """Return the columns' devices in order, the number of the header's lines, and its affinity columns.
 
     A header that a terminal wrapped continues over several lines; it ends where the first row begins.
     """
@@ -268,9 +270,9 @@ class _Affinity:
 def _affinity(cells: Sequence[str], columns: int) -> _Affinity:
     """Return what the affinity *cells* of a row say.
 
-    *columns* counts the affinity columns of the header: CPU affinity, NUMA affinity and, with newer drivers, GPU NUMA
-    ID. ``0-23  0  N/A`` is a GPU at NUMA node 0, ``0-23  0-3  N/A`` one next to four nodes; ``0-71  0  4`` is a Grace
-    Hopper, whose memory is node 4.
+    *columns* counts the affinity columns of the header: CPU affinity, NUMA affinity and, with newer drivers,
+    GPU NUMA ID. ``0-23  0  N/A`` is a GPU at NUMA node 0, ``0-23  0-3  N/A`` one next to four nodes; ``0-71
+    0  4`` is a Grace Hopper, whose memory is node 4.
     """
     all_columns = len(_AFFINITY_COLUMNS)
     if not cells:
@@ -291,7 +293,7 @@ def _affinity(cells: Sequence[str], columns: int) -> _Affinity:
 
 
 def _numbers(cell: str) -> frozenset[int]:
-    """Return the numbers in a list of numbers and ranges, none where it is no such list.
+    """Return the numbers in a list of numbers and ranges, none if it is no such list.
 
     >>> sorted(_numbers("0,4-6"))
     [0, 4, 5, 6]
@@ -299,7 +301,7 @@ def _numbers(cell: str) -> frozenset[int]:
     if not _CPUS_OR_NODES.fullmatch(cell):
         return frozenset()
     bounds = [[int(bound) for bound in part.split("-")] for part in cell.split(",")]
-    # A machine has far fewer CPUs: what names more of them is no affinity.
+    # A machine has far fewer CPUs: what names more of them is not an affinity.
     if any(part[-1] > _MOST_CPUS for part in bounds):
         return frozenset()
     return frozenset(number for part in bounds for number in range(part[0], part[-1] + 1))
@@ -308,12 +310,12 @@ def _numbers(cell: str) -> frozenset[int]:
 def _sockets(places: Mapping[str, _Affinity]) -> dict[str, int]:
     """Return a number for each group of GPUs next to the same CPUs, of those whose NUMA node is not known.
 
-    Two GPUs next to the NUMA nodes 0-3 and two next to 4-7 are on the sockets 0 and 1, and so are two with the CPU affinity
-    0-23 and two with 24-47 where the driver is too old to show NUMA nodes.
+    Two GPUs next to the NUMA nodes 0-3 and two next to 4-7 are on the sockets 0 and 1, and so are two with
+    the CPU affinity 0-23 and two with 24-47 where the driver is too old to show NUMA nodes.
     """
-    beside = {name: place.nodes or place.cpus for name, place in places.items() if place.node is None}
+    nearby = {name: place.nodes or place.cpus for name, place in places.items() if place.node is None}
     groups: list[frozenset[int]] = []
-    for numbers in filter(None, beside.values()):
+    for numbers in filter(None, nearby.values()):
         # Affinities of one socket may be cut to what a container may use, and then they overlap.
         touched = [group for group in groups if not group.isdisjoint(numbers)]
         groups = [group for group in groups if group not in touched]
@@ -321,7 +323,7 @@ def _sockets(places: Mapping[str, _Affinity]) -> dict[str, int]:
     groups.sort(key=min)
     return {
         name: socket
-        for name, numbers in beside.items()
+        for name, numbers in nearby.items()
         for socket, group in enumerate(groups)
         if numbers and numbers <= group
     }
@@ -337,8 +339,8 @@ def _nearest(cells: _Cells, gpu: str, nics: Iterable[str]) -> list[str]:
 
 
 def _nic(name: str, cells: _Cells, numa: Mapping[str, int | None], legend: Mapping[str, str]) -> Nic:
-    # The matrix has no NUMA node for NICs, but a NIC shares that of the GPUs nearest to it: below the same switch, else on
-    # the same side of the sockets, which may have several nodes.
+    # The matrix has no NUMA node for NICs, but a NIC shares that of the GPUs nearest to it: below the same
+    # switch, else on the same side of the sockets, which may have several nodes.
     for word in _NEAR_WORDS:
         near = {node for gpu, node in numa.items() if node is not None and cells[gpu, name] == word}
         if near:
@@ -349,8 +351,8 @@ def _nic(name: str, cells: _Cells, numa: Mapping[str, int | None], legend: Mappi
 def _pcie_roots(cells: _Cells, gpus: Sequence[str], nics: Sequence[str]) -> dict[str, str]:
     """Return a name for each group of GPUs below one PCIe root; GPUs without company below theirs have none.
 
-    Two GPUs joined by NVLink show no PCIe word between them, but a NIC that both reach over switches joins them: with
-    GPU0-mlx5_0 PIX and GPU1-mlx5_0 PXB both GPUs are below ``pcie0``.
+    Two GPUs joined by NVLink show no PCIe word between them, but a NIC that both reach over switches joins
+    them: with GPU0-mlx5_0 PIX and GPU1-mlx5_0 PXB both GPUs are below ``pcie0``.
     """
     # Joined devices share one set object, so that its identity stands for their group.
     groups = {name: {name} for name in [*gpus, *nics]}

@@ -1,9 +1,9 @@
 """Matrices of measured bandwidths between GPUs, as p2p benchmarks print them.
 
-A figure alone separates PCIe from NVLink only for a known product; without one every pair keeps its measured rate,
-and its class stays unknown. For example, 96.4 GB/s in both directions are 48.2 in one: on V100, whose PCIe gives 12
-and each NVLink 25, those are two NVLinks. Forms: p2pBandwidthLatencyTest of NVIDIA's CUDA samples, and the rows
-``gpu_0 750.4 48.3 ...`` of the vendors' guides.
+A figure by itself separates PCIe from NVLink only for a known product; without one every pair keeps its
+measured rate, and its class stays unknown. For example, 96.4 GB/s in both directions are 48.2 in one: on
+V100, whose PCIe gives 12 and each NVLink 25, those are two NVLinks. Forms: p2pBandwidthLatencyTest of
+NVIDIA's CUDA samples, and the rows ``gpu_0 750.4 48.3 ...`` of the vendors' guides.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Gpu, Hardware, Link, LinkClass, LinkGraph
 from arena_topo.topology.hardware import (
     FormFactor,
     Product,
@@ -31,9 +31,9 @@ _ABOVE_PCIE = 1.15
 def parse_bandwidths(text: str, source: str = "the matrix", product: str = "") -> Hardware:
     """Return the hardware that a p2p bandwidth matrix (GB/s) shows.
 
-    Of several matrices, as CUDA's sample prints them, the one with peer access in both directions counts. Figures
-    count both directions unless their title says unidirectional. The lower of a pair's two figures counts, because a
-    ring needs both ways. Raises ``DocumentError`` naming line and reason.
+    Of several matrices, as CUDA's sample prints them, the one with peer access in both directions counts.
+    Figures count both directions unless their title says unidirectional. The lower of a pair's two figures
+    counts, because a ring needs both ways. Raises ``DocumentError`` naming line and reason.
     """
     device = _DEVICE.search(text)
     name = product or (device.group(1).strip() if device else "")

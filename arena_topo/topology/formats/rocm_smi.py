@@ -13,7 +13,7 @@ Source: the output of rocm-smi of ROCm 5 and 6 (ROCm/rocm_smi_lib).
 import re
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Hardware
+from arena_topo.model.cluster import Gpu, Hardware
 from arena_topo.topology import hardware
 from arena_topo.topology.hardware import (
     build_graph,
@@ -107,8 +107,8 @@ def _hops(sections: dict[str, list[str]], types: list[list[str]], source: str) -
 def _word(kind: str, hops: int, distance: int, where: str) -> str:
     """Return the link word of a pair: PCIe by its distance, as each hop passes one more bridge or socket.
 
-    Two GPUs that reach each other over XGMI in several hops have no link of their own: the traffic passes other GPUs,
-    and is counted there.
+    Two GPUs that reach each other over XGMI in several hops have no link of their own: the traffic passes
+    other GPUs, and is counted there.
     """
     match kind:
         case "XGMI" if hops <= 1:

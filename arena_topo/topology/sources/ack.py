@@ -1,14 +1,14 @@
 """Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and annotations of the pods that hold GPUs.
 
-The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename``, and holds
-JSON under three keys::
+The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename``, and
+holds JSON under three keys::
 
     devices:   {"0": "Healthy", "1": "Healthy"}
     linkType:  [["N-A", "NV2"], ["NV2", "N-A"]]
     bandwidth: [[750.5, 96.4], [96.4, 751.0]]     (GB/s, both directions; spelt bandwith too)
 
-Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go, pkg/apis/types/const.go); the newer annotation is that of
-ACK's scheduler plugin.
+Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go, pkg/apis/types/const.go); the newer annotation is
+that of ACK's scheduler plugin.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,13 +16,14 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import combinations
 
-from arena_topo.model.hardware import Gpu, Link, LinkGraph
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import Gpu, Link, LinkGraph
 from arena_topo.model.keys import ACK_ALLOCATION, ACK_GPU_GROUP, KOORDINATOR_ALLOCATION
+from arena_topo.model.text.documents import mapping, take
 from arena_topo.model.text.json import shown
 from arena_topo.topology.hardware import Wiring, is_link_word, memory_of, wiring
 from arena_topo.topology.objects import (
     MOST_GPUS,
-    Malformed,
     RawObject,
     Reading,
     Trust,
@@ -32,8 +33,6 @@ from arena_topo.topology.objects import (
     identity,
     json_document,
     labels,
-    mapping,
-    string,
 )
 
 _RATES = ("bandwidth", "bandwith")
@@ -44,15 +43,15 @@ _FASTEST = 1e6
 
 
 def read_config_map(raw: RawObject, now: datetime | None = None, product: str = "") -> Iterator[Reading]:
-    """Yield the reading of a topology ConfigMap; *product* is the node's GPU product where its labels name it.
+    """Yield the reading of a topology ConfigMap.
 
-    Raises ``Malformed`` or ``DocumentError`` naming the key.
+    *product* is the node's GPU product where its labels name it. Raises ``DocumentError`` naming the key.
     """
-    node = string(labels(raw), "nodename")
+    node = take(labels(raw), "nodename", str)
     data = mapping(raw, "data")
     health = _health(json_document(data, "devices"))
     size = len(health)
-    nominal, machine, assumed_rates = _wiring(string(data, "linkType"), size, product)
+    nominal, machine, assumed_rates = _wiring(take(data, "linkType", str), size, product)
     key = next((key for key in _RATES if key in data), "")
     measured = _figures(json_document(data, key), size) if key else ()
     yield Reading(
@@ -73,7 +72,10 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Return the GPUs that a pod holds by either of the annotations, or None without one; raises ``Malformed``."""
+    """Return the GPUs that a pod holds by either of the annotations, or None without one.
+
+    Raises ``DocumentError``.
+    """
     # The newer scheduler plugin writes JSON, the older one the plain list that is read below.
     for key in (ACK_ALLOCATION, KOORDINATOR_ALLOCATION):
         if key in annotations:
@@ -90,11 +92,11 @@ def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
     # visibleGPUs, which is next to it, lists the GPUs of the pod's whole group on the node.
     groups = value.get("allocatedGPUs") if isinstance(value, dict) else None
     if not isinstance(groups, dict):
-        raise Malformed(f"{key} has no allocatedGPUs")
+        raise DocumentError(f"{key} has no allocatedGPUs")
     gpus: list[int] = []
     for group in groups.values():
         if not isinstance(group, list) or not all(isinstance(gpu, str) for gpu in group):
-            raise Malformed(f"{key} has {shown(group)} in allocatedGPUs, expected strings of GPU numbers")
+            raise DocumentError(f"{key} has {shown(group)} in allocatedGPUs, expected strings of GPU numbers")
         gpus += [digits(gpu, key) for gpu in group]
     return gpu_indices(gpus, key)
 
@@ -106,8 +108,8 @@ def _health(value: object) -> list[bool]:
         or len(value) not in sizes
         or set(value) != set(map(str, range(len(value))))
     ):
-        raise Malformed(f"data.devices is {shown(value)}, expected the health of GPUs 0, 1, ...")
-    # Whatever else it says, the scheduler gives such a GPU to nobody.
+        raise DocumentError(f"data.devices is {shown(value)}, expected the health of GPUs 0, 1, ...")
+    # Whatever else it says, the scheduler gives such a GPU to no pod.
     return [value[str(index)] == "Healthy" for index in range(len(value))]
 
 
@@ -131,7 +133,7 @@ def _word(word: object) -> str:
     if word in _NONE:
         return "?"
     if not isinstance(word, str) or not is_link_word(word):
-        raise Malformed(f"data.linkType has {shown(word)}, which is not a link class")
+        raise DocumentError(f"data.linkType has {shown(word)}, which is not a link class")
     return word
 
 
@@ -141,21 +143,21 @@ def _figures(value: object, size: int) -> tuple[tuple[float, ...], ...]:
 
 def _figure(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _FASTEST:
-        raise Malformed(f"data.bandwidth has {shown(value)}, expected GB/s")
+        raise DocumentError(f"data.bandwidth has {shown(value)}, expected GB/s")
     return float(value)
 
 
 def _square(value: object, size: int, key: str) -> Sequence[Sequence[object]]:
     has_rows = isinstance(value, list) and len(value) == size
     if not has_rows or not all(isinstance(row, list) and len(row) == size for row in value):  # type: ignore[attr-defined]
-        raise Malformed(
+        raise DocumentError(
             f"{key} must be a matrix of {size} by {size} cells, as data.devices names {size} GPUs"
         )
     return value  # type: ignore[return-value]
 
 
 def _with_rates(graph: LinkGraph, measured: Sequence[Sequence[float]]) -> LinkGraph:
-    """Return *graph* with measured rates: half of the slower of a pair's two figures, which count both directions."""
+    """Return *graph* with measured rates: half the slower of a pair's figures, which count both directions."""
     rows = [list(row) for row in graph.links]
     for a, b in combinations(range(graph.size), 2):
         link = rows[a][b]

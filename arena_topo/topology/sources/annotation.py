@@ -8,49 +8,47 @@
      "nics":[{"n":"mlx5_0","a":0,"g":12.5}],
      "users":{"team-a/train-worker-0":[0,3]}}
 
-``links`` is the upper triangle of the topology matrix: a row for each GPU but the last, with its links to the GPUs
-after it. Absent keys mean unknown, and unknown keys are passed over, as a later agent may write more.
+``links`` is the upper triangle of the topology matrix: a row for each GPU but the last, with its links to the
+GPUs after it. Absent keys mean unknown, and unknown keys are passed over, as a later agent may write more.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Gpu, Hardware, LinkGraph, Nic, ShareMode
+from arena_topo.model.cluster import Gpu, Hardware, LinkGraph, Nic, ShareMode
 from arena_topo.model.keys import GPU_TOPOLOGY
-from arena_topo.model.text.json import shown
-from arena_topo.model.text.record_tables import (
+from arena_topo.model.text.documents import (
     NUMBER,
     STRING,
     TRUTH,
     WHOLE,
     Field,
-    ListOf,
-    OneOf,
+    Form,
     Table,
     attributes_of,
+    items,
+    list_of,
+    mapping,
+    one_of,
     read_fields,
+    take,
     write_fields,
 )
+from arena_topo.model.text.json import shown
 from arena_topo.topology.hardware import Wiring, wiring
 from arena_topo.topology.objects import (
     MOST_GPUS,
-    Malformed,
     NodeFacts,
     PodKey,
     Reading,
     Trust,
     gpu_indices,
-    items,
-    json_document,
-    mapping,
-    optional_string,
+    json_mapping,
     seconds_since,
-    whole_number,
     whole_numbers,
 )
 
@@ -59,16 +57,8 @@ MOST_BYTES = 32 * 1024
 """The largest value that is written; an object's annotations may have 256 KiB together."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Negated:
-    """A truth value that is written as its opposite."""
-
-    def write(self, value: Any) -> bool:
-        return not value
-
-    def read(self, value: object, place: str) -> bool:
-        return not TRUTH.read(value, place)
-
+_NEGATED = Form(lambda value, place: not TRUTH.read(value, place), lambda value: not value)
+"""A truth value that is written as its opposite."""
 
 _GPU: Table = (
     Field("u", STRING, "", attribute="uuid"),
@@ -76,9 +66,9 @@ _GPU: Table = (
     Field("n", WHOLE, None, attribute="numa"),
     Field("s", WHOLE, None, attribute="socket"),
     Field("r", STRING, "", attribute="pcie_root"),
-    Field("c", ListOf(STRING), (), attribute="nics"),
-    Field("bad", _Negated(), True, attribute="healthy"),
-    Field("mode", OneOf(ShareMode), ShareMode.WHOLE),
+    Field("c", list_of(STRING), (), attribute="nics"),
+    Field("bad", _NEGATED, True, attribute="healthy"),
+    Field("mode", one_of(ShareMode), ShareMode.WHOLE),
 )
 _NIC: Table = (
     Field("n", STRING, attribute="name"),
@@ -113,20 +103,18 @@ def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], written: s
 
 
 def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Reading]:
-    """Yield what our agent wrote on a node; raises ``Malformed`` or ``DocumentError`` naming the key."""
+    """Yield what our agent wrote on a node; raises ``DocumentError`` naming the key."""
     if GPU_TOPOLOGY not in node.annotations:
         return
-    value = json_document(node.annotations, GPU_TOPOLOGY)
-    if not isinstance(value, dict):
-        raise Malformed(f"{GPU_TOPOLOGY} must be an object")
-    if whole_number(value, "v", 0) != _VERSION:
-        raise Malformed(
+    value = json_mapping(node.annotations, GPU_TOPOLOGY)
+    if take(value, "v", int, 0) != _VERSION:
+        raise DocumentError(
             f"{GPU_TOPOLOGY} has version {shown(value.get('v'))}, this release reads version {_VERSION}"
         )
-    product = optional_string(value, "product")
+    product = take(value, "product", str, "")
     entries = items(value, "gpus")
     if len(entries) > MOST_GPUS:
-        raise Malformed(f"{GPU_TOPOLOGY} has {len(entries)} GPUs, more than any node has")
+        raise DocumentError(f"{GPU_TOPOLOGY} has {len(entries)} GPUs, more than any node has")
     gpus = tuple(
         Gpu(index=index, product=product, **_read_entry(_GPU, entry, f"gpus[{index}]"))
         for index, entry in enumerate(entries)
@@ -139,7 +127,7 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
         node=node.name,
         source=f"Node {node.name} annotation {GPU_TOPOLOGY}",
         trust=Trust.AGENT,
-        age=seconds_since(optional_string(value, "at"), now),
+        age=seconds_since(take(value, "at", str, ""), now),
         machine=wired.machine if wired else "",
         gpus=gpus,
         links=wired.links if wired else None,
@@ -159,10 +147,8 @@ def _triangle(graph: LinkGraph) -> list[str]:
 
 
 def _links(value: Mapping[str, Any], product: str, size: int) -> Wiring:
-    triangle = value["links"]
-    if not isinstance(triangle, list) or not all(isinstance(row, str) for row in triangle):
-        raise Malformed(f"{GPU_TOPOLOGY} links must be a list of strings")
-    return _wiring(tuple(triangle), product, size)
+    triangle: tuple[str, ...] = list_of(STRING).read(value["links"], f"{GPU_TOPOLOGY} links")
+    return _wiring(triangle, product, size)
 
 
 @lru_cache(maxsize=1024)
@@ -171,7 +157,7 @@ def _wiring(triangle: tuple[str, ...], product: str, size: int) -> Wiring:
     words = [["X"] * size for _ in range(size)]
     upper = [row.split() for row in triangle]
     if [len(row) for row in upper] != list(range(size - 1, 0, -1)):
-        raise Malformed(f"{GPU_TOPOLOGY} links must be a triangle over {size} GPUs")
+        raise DocumentError(f"{GPU_TOPOLOGY} links must be a triangle over {size} GPUs")
     for a, row in enumerate(upper):
         for b, word in enumerate(row, a + 1):
             words[a][b] = words[b][a] = word
@@ -183,7 +169,7 @@ def _users(users: Mapping[str, Any], size: int) -> Iterator[tuple[PodKey, tuple[
         namespace, slash, name = pod.partition("/")
         indices = whole_numbers(gpus, f"{GPU_TOPOLOGY} users {pod}")
         if not slash or any(index not in range(size) for index in indices):
-            raise Malformed(
+            raise DocumentError(
                 f"{GPU_TOPOLOGY} users has {shown(pod)}: {shown(list(indices))}, expected namespace/pod and GPU numbers"
             )
         yield (namespace, name), gpu_indices(indices, f"{GPU_TOPOLOGY} users")

@@ -1,8 +1,8 @@
 """Dynamic Resource Allocation: ResourceSlices of NVIDIA's and DraNet's drivers, and allocated ResourceClaims.
 
-Attributes differ by driver version: 25.3 has ``index``, ``minor`` and ``pcieBusID``; 25.8 drops the numbers and
-adds ``resource.kubernetes.io/pcieRoot``; 25.12 calls the bus id ``resource.kubernetes.io/pciBusID``. No version
-publishes NVLinks. Sources: k8s.io/api/resource v1beta1, v1beta2 and v1; NVIDIA/k8s-dra-driver-gpu,
+Attributes differ by driver version: 25.3 has ``index``, ``minor`` and ``pcieBusID``; 25.8 drops the numbers
+and adds ``resource.kubernetes.io/pcieRoot``; 25.12 calls the bus id ``resource.kubernetes.io/pciBusID``. No
+version publishes NVLinks. Sources: k8s.io/api/resource v1beta1, v1beta2 and v1; NVIDIA/k8s-dra-driver-gpu,
 cmd/gpu-kubelet-plugin/deviceinfo.go; google/dranet.
 """
 
@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from arena_topo.model.hardware import Gpu, Nic
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import Gpu, Nic
 from arena_topo.model.keys import DRA_GPU
+from arena_topo.model.text.documents import items, mapping, take
 from arena_topo.model.text.json import MOST_NUMBER, shown
 from arena_topo.topology.hardware import fill_gpu_links, pcie_word, wiring
 from arena_topo.topology.objects import (
     MOST_GPUS,
-    Malformed,
     PodKey,
     RawObject,
     Reading,
@@ -26,14 +27,9 @@ from arena_topo.topology.objects import (
     age,
     digits,
     identity,
-    items,
-    mapping,
-    optional_string,
     quantity,
     read_each,
     skipped,
-    string,
-    whole_number,
 )
 
 _NIC_DRIVER = "dra.net"
@@ -75,7 +71,7 @@ def read_dra(
     for node, devices in sorted(gpus.items()):
         try:
             yield _reading(node, sorted(devices, key=_index), nics.get(node, []), holders)
-        except Malformed as error:
+        except DocumentError as error:
             warnings.append(skipped(devices[0].source, error))
 
 
@@ -83,9 +79,9 @@ def _pool(raw: RawObject) -> Iterator[tuple[str, str, int, RawObject]]:
     spec = mapping(raw, "spec")
     pool = mapping(spec, "pool")
     yield (
-        optional_string(spec, "driver"),
-        optional_string(pool, "name"),
-        whole_number(pool, "generation", 0),
+        take(spec, "driver", str, ""),
+        take(pool, "name", str, ""),
+        take(pool, "generation", int, 0),
         raw,
     )
 
@@ -100,11 +96,11 @@ def _of_newest_generation(slices: Iterable[RawObject], warnings: list[str]) -> l
 
 def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Device]]:
     spec = mapping(raw, "spec")
-    driver, node = optional_string(spec, "driver"), optional_string(spec, "nodeName")
+    driver, node = take(spec, "driver", str, ""), take(spec, "nodeName", str, "")
     # Slices without a node are those of devices that several nodes can reach.
     if driver not in (DRA_GPU, _NIC_DRIVER) or not node:
         return
-    pool, seconds = string(mapping(spec, "pool"), "name"), age(raw, now)
+    pool, seconds = take(mapping(spec, "pool"), "name", str), age(raw, now)
     for entry in items(spec, "devices"):
         body = mapping(entry, "basic") or entry  # v1beta1 has another level
         # A driver may leave its own domain out of the names of its attributes; both spellings mean the same.
@@ -112,14 +108,14 @@ def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Devic
             key.removeprefix(f"{driver}/"): _plain(value, key)
             for key, value in mapping(body, "attributes").items()
         }
-        key = (driver, pool, string(entry, "name"))
+        key = (driver, pool, take(entry, "name", str))
         yield node, _Device(key, identity(raw, _SLICE), seconds, values, _memory(mapping(body, "capacity")))
 
 
 def _plain(value: object, key: str) -> Any:
     """Return the one value of an attribute such as ``{"string": "GPU-..."}``."""
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise Malformed(f"attribute {key} is {shown(value)}, expected one typed value")
+        raise DocumentError(f"attribute {key} is {shown(value)}, expected one typed value")
     return next(iter(value.values()))
 
 
@@ -128,8 +124,8 @@ def _memory(capacity: RawObject) -> int:
     obj, key = (mapping(capacity, "memory"), "value") if nested else (capacity, "memory")
     try:
         return (quantity(obj, key, "memory") or 0) // _MIB
-    except Malformed as error:
-        raise Malformed(f"capacity memory: {error}") from error
+    except DocumentError as error:
+        raise DocumentError(f"capacity memory: {error}") from error
 
 
 def _index(device: _Device) -> int:
@@ -137,10 +133,10 @@ def _index(device: _Device) -> int:
     # Names are an implementation detail of the driver, so they come last.
     for key in ("index", "minor"):
         if key in device.values:
-            return whole_number(device.values, key)
+            return take(device.values, key, int)
     numbered = _NUMBERED.fullmatch(device.key[2])
     if numbered is None:
-        raise Malformed(f"device {device.key[2]} has neither index nor minor number")
+        raise DocumentError(f"device {device.key[2]} has neither index nor minor number")
     return digits(numbered.group(1), "device")
 
 
@@ -148,7 +144,7 @@ def _reading(
     node: str, devices: list[_Device], nics: list[_Device], holders: Mapping[_DeviceKey, PodKey | None]
 ) -> Reading:
     if len(devices) > MOST_GPUS:
-        raise Malformed(f"{len(devices)} GPUs on node {node}, more than any node has")
+        raise DocumentError(f"{len(devices)} GPUs on node {node}, more than any node has")
     gpus = tuple(_gpu(index, device, nics) for index, device in enumerate(devices))
     words = [["X" if a is b else pcie_word(a, b) for b in gpus] for a in gpus]
     product = gpus[0].product
@@ -209,11 +205,11 @@ def _numa_node(value: object) -> int | None:
 
 
 def holders_of(raw: RawObject) -> Iterator[PodKey]:
-    """Yield the pods that hold a claim; raises ``Malformed``."""
-    namespace = optional_string(mapping(raw, "metadata"), "namespace")
+    """Yield the pods that hold a claim; raises ``DocumentError``."""
+    namespace = take(mapping(raw, "metadata"), "namespace", str, "")
     for consumer in items(mapping(raw, "status"), "reservedFor"):
         if consumer.get("resource") == "pods":
-            yield namespace, string(consumer, "name")
+            yield namespace, take(consumer, "name", str)
 
 
 def _allocated(raw: RawObject) -> Iterator[tuple[_DeviceKey, PodKey | None]]:
@@ -222,4 +218,7 @@ def _allocated(raw: RawObject) -> Iterator[tuple[_DeviceKey, PodKey | None]]:
     holder = next(iter(holders_of(raw)), None)
     for result in items(mapping(mapping(status, "allocation"), "devices"), "results"):
         if result.get("adminAccess") is not True:  # monitoring, which takes nothing away
-            yield (string(result, "driver"), string(result, "pool"), string(result, "device")), holder
+            yield (
+                (take(result, "driver", str), take(result, "pool", str), take(result, "device", str)),
+                holder,
+            )

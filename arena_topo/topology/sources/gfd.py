@@ -1,15 +1,17 @@
 """Labels of GPU feature discovery and of labellers like it, with the usual wiring of the product that they name.
 
 Everything about links rests on the product table and is marked as assumed. Sources: NVIDIA/k8s-device-plugin,
-docs/gpu-feature-discovery; ROCm/k8s-device-plugin, node labeller; the node labels that ACK's and GKE's guides list.
+docs/gpu-feature-discovery; ROCm/k8s-device-plugin, node labeller; the node labels that ACK's and GKE's guides
+list.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from arena_topo.model.hardware import Gpu, ShareMode
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import Gpu, ShareMode
 from arena_topo.topology.hardware import usual_hardware
-from arena_topo.topology.objects import MOST_GPUS, Malformed, NodeFacts, Reading, Trust, digits
+from arena_topo.topology.objects import MOST_GPUS, NodeFacts, Reading, Trust, digits
 
 _PRODUCT = "nvidia.com/gpu.product"
 _COUNT = "nvidia.com/gpu.count"
@@ -46,7 +48,7 @@ def product_of(labels: Mapping[str, str]) -> str:
 def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     """Yield what a node's labels say of its GPUs; *capacity* counts them where no label does.
 
-    Raises ``Malformed`` naming the label.
+    Raises ``DocumentError`` naming the label.
     """
     product = product_of(node.labels)
     replicas = _number(node.labels, (_REPLICAS,), 1)
@@ -55,7 +57,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     if not product or count < 1:
         return
     if count > MOST_GPUS:
-        raise Malformed(f"labels and capacity count {count} GPUs, more than any node has")
+        raise DocumentError(f"labels and capacity count {count} GPUs, more than any node has")
     key = next((key for key in _PRODUCTS if key in node.labels), _GKE)
     source = f"Node {node.name} label {key}"
     if "-MIG-" in product:  # parts of GPUs, between which there are no links

@@ -1,31 +1,20 @@
 """HAMi: node annotations with the GPUs and the scores of their links, pod annotations of the GPUs that pods hold.
 
-A score adds up how two GPUs reach each other: 10 across sockets, 20 in one NUMA node, 30 over the host bridge, 40 over
-several PCIe switches, 50 over one, 60 on one board, and 100 for each NVLink. So 210 is two NVLinks next to a path
-across sockets, NV2; 0 says that nothing is known. Source: Project-HAMi/HAMi 2.10, pkg/device/nvidia and
-docs/develop/protocol.md. Its JSON leaves out zeros.
+A score adds up how two GPUs reach each other: 10 across sockets, 20 in one NUMA node, 30 over the host
+bridge, 40 over several PCIe switches, 50 over one, 60 on one board, and 100 for each NVLink. So 210 is two
+NVLinks next to a path across sockets, NV2; 0 says that nothing is known. Source: Project-HAMi/HAMi 2.10,
+pkg/device/nvidia and docs/develop/protocol.md. Its JSON leaves out zeros.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena_topo.model.hardware import Gpu, ShareMode
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import Gpu, ShareMode
 from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
+from arena_topo.model.text.documents import items, mapping, take
 from arena_topo.model.text.json import cut, shown
 from arena_topo.topology.hardware import MOST_LINKS, fill_gpu_links, find_product, wiring
-from arena_topo.topology.objects import (
-    MOST_GPUS,
-    Malformed,
-    NodeFacts,
-    Reading,
-    Trust,
-    digits,
-    items,
-    json_document,
-    mapping,
-    optional_string,
-    string,
-    whole_number,
-)
+from arena_topo.topology.objects import MOST_GPUS, NodeFacts, Reading, Trust, digits, json_document
 
 _PCIE_SCORES = {0: "?", 10: "SYS", 20: "NODE", 30: "PHB", 40: "PXB", 50: "PIX", 60: "PIX"}
 _NVLINK_SCORE = 100
@@ -33,7 +22,7 @@ _TEXT_FIELDS = 7
 
 
 def read_node(node: NodeFacts) -> Iterator[Reading]:
-    """Yield what HAMi's annotations say of a node; raises ``Malformed`` naming the key."""
+    """Yield what HAMi's annotations say of a node; raises ``DocumentError`` naming the key."""
     register = node.annotations.get(HAMI_REGISTER)
     if not register:
         return
@@ -62,7 +51,7 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
-    """Return the UUIDs of the GPUs that HAMi gave a pod, or None; raises ``Malformed``.
+    """Return the UUIDs of the GPUs that HAMi gave a pod, or None; raises ``DocumentError``.
 
     The form is ``UUID,type,MiB,cores:`` for each GPU and ``;`` behind each container.
     """
@@ -73,7 +62,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
     for device in filter(None, allocated.replace(";", ":").split(":")):
         uuid, comma, _ = device.partition(",")
         if not comma or not uuid:
-            raise Malformed(f"{HAMI_ALLOCATED} has {shown(device)}, expected UUID,type,memory,cores")
+            raise DocumentError(f"{HAMI_ALLOCATED} has {shown(device)}, expected UUID,type,memory,cores")
         uuids.append(uuid)
     # Containers of one pod may share a GPU.
     return tuple(dict.fromkeys(uuids))
@@ -86,17 +75,17 @@ def _source(node: NodeFacts, key: str) -> str:
 def _json_register(annotations: Mapping[str, str]) -> tuple[Gpu, ...]:
     entries = items({HAMI_REGISTER: json_document(annotations, HAMI_REGISTER)}, HAMI_REGISTER)
     if not entries:
-        raise Malformed(f"{HAMI_REGISTER} names no GPU")
+        raise DocumentError(f"{HAMI_REGISTER} names no GPU")
     gpus = [
         _gpu(
-            index=whole_number(entry, "index", 0),
-            uuid=string(entry, "id"),
-            memory=whole_number(entry, "devmem", 0),
-            product=optional_string(entry, "type"),
-            numa=whole_number(entry, "numa", 0),
+            index=take(entry, "index", int, 0),
+            uuid=take(entry, "id", str),
+            memory=take(entry, "devmem", int, 0),
+            product=take(entry, "type", str, ""),
+            numa=take(entry, "numa", int, 0),
             # Left out like any zero where the GPU is not healthy.
             healthy=entry.get("health") is True,
-            mode="mig" if entry.get("mode") == "mig" else whole_number(entry, "count", 0),
+            mode="mig" if entry.get("mode") == "mig" else take(entry, "count", int, 0),
         )
         for entry in entries
     ]
@@ -109,7 +98,7 @@ def _text_register(text: str) -> tuple[Gpu, ...]:
     for entry in filter(None, text.split(":")):
         fields = entry.split(",")
         if len(fields) < _TEXT_FIELDS:
-            raise Malformed(
+            raise DocumentError(
                 f"{HAMI_REGISTER} has {shown(entry)}, expected UUID,count,memory,cores,type,numa,healthy"
             )
         count, memory, numa = (_number(fields[index]) for index in (1, 2, 5))
@@ -125,7 +114,7 @@ def _text_register(text: str) -> tuple[Gpu, ...]:
             )
         )
     if not gpus:
-        raise Malformed(f"{HAMI_REGISTER} names no GPU")
+        raise DocumentError(f"{HAMI_REGISTER} names no GPU")
     return _in_order(gpus)
 
 
@@ -147,7 +136,7 @@ def _gpu(
 def _in_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     ordered = tuple(sorted(gpus, key=lambda gpu: gpu.index))
     if len(ordered) > MOST_GPUS or [gpu.index for gpu in ordered] != list(range(len(ordered))):
-        raise Malformed(
+        raise DocumentError(
             f"{HAMI_REGISTER} numbers its GPUs {shown([gpu.index for gpu in ordered])}, expected 0, 1, ..."
         )
     return ordered
@@ -155,15 +144,15 @@ def _in_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
 def _words(annotations: Mapping[str, str], uuids: Sequence[str]) -> list[list[str]]:
     entries = items({HAMI_SCORE: json_document(annotations, HAMI_SCORE)}, HAMI_SCORE)
-    scores = {string(entry, "uuid"): mapping(entry, "score") for entry in entries}
+    scores = {take(entry, "uuid", str): mapping(entry, "score") for entry in entries}
     missing = [uuid for uuid in uuids if uuid not in scores]
     if missing:
-        raise Malformed(f"{HAMI_SCORE} lacks {cut(missing[0])}, which {HAMI_REGISTER} names")
-    return [["X" if a == b else _word(whole_number(scores[a], b, 0)) for b in uuids] for a in uuids]
+        raise DocumentError(f"{HAMI_SCORE} lacks {cut(missing[0])}, which {HAMI_REGISTER} names")
+    return [["X" if a == b else _word(take(scores[a], b, int, 0)) for b in uuids] for a in uuids]
 
 
 def _word(score: int) -> str:
     links, rest = divmod(score, _NVLINK_SCORE)
     if rest not in _PCIE_SCORES or not 0 <= links <= MOST_LINKS:
-        raise Malformed(f"{HAMI_SCORE} has the score {score}, which is not the sum of any links")
+        raise DocumentError(f"{HAMI_SCORE} has the score {score}, which is not the sum of any links")
     return f"NV{links}" if links else _PCIE_SCORES[rest]

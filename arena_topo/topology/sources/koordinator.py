@@ -1,20 +1,21 @@
 """Koordinator: a Device object for each node, and annotations of the pods that hold GPUs.
 
-A Device has NUMA node and PCIe root of every GPU but no NVLinks; those are taken as usual for the product, unless the
-partition table of an NVLink machine says which GPUs are linked. Sources: koordinator-sh/koordinator 1.8,
-apis/scheduling/v1alpha1/device_types.go and apis/extension/device_share.go.
+A Device has NUMA node and PCIe root of every GPU but no NVLinks; those are taken as usual for the product,
+unless the partition table of an NVLink machine says which GPUs are linked. Sources:
+koordinator-sh/koordinator 1.8, apis/scheduling/v1alpha1/device_types.go and apis/extension/device_share.go.
 """
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from arena_topo.model.hardware import Gpu, Nic
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import Gpu, Nic
 from arena_topo.model.keys import KOORDINATOR_DEVICES
+from arena_topo.model.text.documents import items, mapping, take
 from arena_topo.model.text.json import shown
 from arena_topo.topology.hardware import fill_gpu_links, pcie_word, wiring
 from arena_topo.topology.objects import (
     MOST_GPUS,
-    Malformed,
     PodKey,
     RawObject,
     Reading,
@@ -23,15 +24,10 @@ from arena_topo.topology.objects import (
     annotations,
     gpu_indices,
     identity,
-    items,
-    json_document,
+    json_mapping,
     labels,
-    mapping,
     name,
-    optional_string,
     quantity,
-    string,
-    whole_number,
     whole_numbers,
 )
 
@@ -44,7 +40,7 @@ _MIB = 2**20
 def read_device(raw: RawObject, now: datetime | None = None, product: str = "") -> Iterator[Reading]:
     """Yield the reading of a Device object; *product* is the node's GPU product where its labels name it.
 
-    Raises ``Malformed`` naming the key.
+    Raises ``DocumentError`` naming the key.
     """
     model = product or labels(raw).get(_MODEL, "")
     devices = items(mapping(raw, "spec"), "devices")
@@ -55,15 +51,16 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
     if not gpus:
         return
     if len(gpus) > MOST_GPUS or [gpu.index for gpu in gpus] != list(range(len(gpus))):
-        raise Malformed(
+        raise DocumentError(
             f"spec.devices numbers its GPUs {shown([gpu.index for gpu in gpus])}, expected 0, 1, ..."
         )
     words = [["X" if a is b else pcie_word(a, b) for b in gpus] for a in gpus]
     linked = _linked_pairs(raw, len(gpus))
-    # A table without a single NVLink partition is a machine without NVLinks, whatever its product usually has.
+    # A table without a single NVLink partition is a machine without NVLinks, whatever its product usually
+    # has.
     assumptions = fill_gpu_links(words, model) if linked is None or linked else ()
     if linked and not assumptions:
-        for a, b in linked:  # linked by NVLinks that nobody has counted
+        for a, b in linked:  # linked by an unknown number of NVLinks
             words[a][b] = words[b][a] = "?"
     graph, machine, assumed_rates = wiring(words, model, "spec.devices")
     yield Reading(
@@ -82,28 +79,26 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Return the GPUs that Koordinator gave a pod, or None; raises ``Malformed``."""
+    """Return the GPUs that Koordinator gave a pod, or None; raises ``DocumentError``."""
     if KOORDINATOR_DEVICES not in annotations:
         return None
-    value = json_document(annotations, KOORDINATOR_DEVICES)
-    if not isinstance(value, dict):
-        raise Malformed(f"{KOORDINATOR_DEVICES} must be an object")
+    value = json_mapping(annotations, KOORDINATOR_DEVICES)
     # The annotation lists NICs too; a pod that has only those holds no GPUs.
-    minors = (whole_number(gpu, "minor") for gpu in items(value, "gpu"))
+    minors = (take(gpu, "minor", int) for gpu in items(value, "gpu"))
     return gpu_indices(minors, f"{KOORDINATOR_DEVICES} gpu minor") or None
 
 
 def _gpu(raw: RawObject, product: str) -> Gpu:
     place = mapping(raw, "topology")
     mebibytes = (quantity(mapping(raw, "resources"), _MEMORY, _MEMORY) or 0) // _MIB
-    node, socket = whole_number(place, "nodeID", -1), whole_number(place, "socketID", -1)
+    node, socket = take(place, "nodeID", int, -1), take(place, "socketID", int, -1)
     return Gpu(
-        index=whole_number(raw, "minor"),
-        uuid=string(raw, "id"),
+        index=take(raw, "minor", int),
+        uuid=take(raw, "id", str),
         product=product,
         memory=mebibytes,
         numa=node if node >= 0 else None,
-        pcie_root=optional_string(place, "pcieID"),
+        pcie_root=take(place, "pcieID", str, ""),
         healthy=raw.get("health") is True,
         socket=socket if node < 0 <= socket else None,
     )
@@ -111,27 +106,25 @@ def _gpu(raw: RawObject, product: str) -> Gpu:
 
 def _nic(raw: RawObject) -> Nic:
     place = mapping(raw, "topology")
-    node = whole_number(place, "nodeID", -1)
-    name = optional_string(place, "busID") or optional_string(raw, "id")
+    node = take(place, "nodeID", int, -1)
+    name = take(place, "busID", str, "") or take(raw, "id", str, "")
     return Nic(name, node if node >= 0 else None)
 
 
 def _linked_pairs(raw: RawObject, size: int) -> list[tuple[int, int]] | None:
-    """Return the pairs of GPUs within NVLink partitions of the partition table, or None where there is no table.
+    """Return the pairs of GPUs within NVLink partitions of the partition table, or None if there is no table.
 
     The table lists partitions by their size: ``{"2": [{"minors": [0, 1], "gpuLinkType": "NVLink"}]}``.
     """
     if PARTITIONS not in annotations(raw):
         return None
-    table = json_document(annotations(raw), PARTITIONS)
-    if not isinstance(table, dict):
-        raise Malformed(f"{PARTITIONS} must be an object")
+    table = json_mapping(annotations(raw), PARTITIONS)
     pairs = set()
     for key in table:
         for partition in items(table, key):
             minors = whole_numbers(partition.get("minors"), f"{PARTITIONS} minors")
             if any(minor not in range(size) for minor in minors):
-                raise Malformed(f"{PARTITIONS} names GPUs {shown(list(minors))} of {size}")
+                raise DocumentError(f"{PARTITIONS} names GPUs {shown(list(minors))} of {size}")
             if str(partition.get("gpuLinkType", "")).startswith("NV"):
                 pairs |= {(a, b) for a in minors for b in minors if a < b}
     return sorted(pairs)
@@ -143,5 +136,5 @@ def _allocations(raw: RawObject) -> Iterator[tuple[PodKey, tuple[int, ...]]]:
             continue
         for entry in items(group, "entries"):
             minors = whole_numbers(entry.get("minors"), "status.allocations entries.minors")
-            pod = optional_string(entry, "namespace"), string(entry, "name")
+            pod = take(entry, "namespace", str, ""), take(entry, "name", str)
             yield pod, gpu_indices(minors, "status.allocations entries.minors")

@@ -1,34 +1,35 @@
 """NodeResourceTopology objects: what each NUMA node of a node has, and how the kubelet aligns pods with them.
 
-They count GPUs and do not name them, so with several zones GPUs are assumed to be numbered in the order of the zones:
-two zones of two GPUs each are GPU0 and GPU1 on NUMA node 0, GPU2 and GPU3 on NUMA node 1. Publishers are NFD's topology
-updater and the resource topology exporter. Sources: k8stopologyawareschedwg/noderesourcetopology-api,
-topology.node.k8s.io/v1alpha2; scheduler-plugins, pkg/noderesourcetopology/nodeconfig, for where the policy stands.
+They count GPUs and do not name them, so with several zones GPUs are assumed to be numbered in the order of
+the zones: two zones of two GPUs each are GPU0 and GPU1 on NUMA node 0, GPU2 and GPU3 on NUMA node 1.
+Publishers are NFD's topology updater and the resource topology exporter. Sources:
+k8stopologyawareschedwg/noderesourcetopology-api, topology.node.k8s.io/v1alpha2; scheduler-plugins,
+pkg/noderesourcetopology/nodeconfig, for where the policy stands.
 """
 
 import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, Gpu, NumaZone, NumaZones
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import AlignmentPolicy, AlignmentScope, Gpu, NumaZone, NumaZones
+from arena_topo.model.text.documents import items, take
 from arena_topo.topology.objects import (
     MOST_GPUS,
-    Malformed,
     RawObject,
     Reading,
     Trust,
     age,
     digits,
     identity,
-    items,
     name,
     quantity,
-    string,
 )
 
 _ZONE = re.compile(r"node-(\d+)")
 _MOST_ZONES = 1024
-"""What Linux admits (CONFIG_NODES_SHIFT=10); the topology manager itself takes 8 unless it is told otherwise."""
+"""What Linux admits (CONFIG_NODES_SHIFT=10); the topology manager itself takes 8 unless configured
+otherwise."""
 
 _POLICIES = {
     "SingleNUMANodeContainerLevel": (AlignmentPolicy.SINGLE_NUMA_NODE, AlignmentScope.CONTAINER),
@@ -45,15 +46,18 @@ _POLICIES = {
 
 
 def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> Iterator[Reading]:
-    """Yield the NUMA nodes of a node that offers its GPUs as *resource*; raises ``Malformed`` naming the key."""
+    """Yield the NUMA nodes of a node that offers its GPUs as *resource*.
+
+    Raises ``DocumentError`` naming the key.
+    """
     zones = tuple(sorted(_zones(raw), key=lambda zone: zone.number))
     counts = [zone.capacity.get(resource, 0) for zone in zones]
     if sum(counts) > MOST_GPUS:
-        raise Malformed(f"zones count {counts} of {resource}, expected {MOST_GPUS} in all at most")
+        raise DocumentError(f"zones count {counts} of {resource}, expected {MOST_GPUS} in all at most")
     if len({zone.number for zone in zones}) < len(zones):
-        raise Malformed("zones name a NUMA node twice")
+        raise DocumentError("zones name a NUMA node twice")
     if len(zones) > _MOST_ZONES:
-        raise Malformed(f"zones are {len(zones)}, expected {_MOST_ZONES} at most")
+        raise DocumentError(f"zones are {len(zones)}, expected {_MOST_ZONES} at most")
     if not zones:
         return
     numa = [zone.number for zone, count in zip(zones, counts, strict=True) for _ in range(count)]
@@ -72,7 +76,7 @@ def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> It
 
 def _zones(raw: RawObject) -> Iterator[NumaZone]:
     for zone in items(raw, "zones"):
-        numbered = _ZONE.fullmatch(string(zone, "name"))
+        numbered = _ZONE.fullmatch(take(zone, "name", str))
         # Zones of other types divide NUMA nodes further.
         if zone.get("type") != "Node" or numbered is None:
             continue
@@ -80,7 +84,7 @@ def _zones(raw: RawObject) -> Iterator[NumaZone]:
         allocatable: dict[str, int] = {}
         available: dict[str, int] = {}
         for entry in items(zone, "resources"):
-            resource = string(entry, "name")
+            resource = take(entry, "name", str)
             has = _amount(zone, entry, resource, "capacity", 0)
             # v1alpha1 has publishers that leave one of them out.
             capacity[resource] = has
@@ -92,22 +96,22 @@ def _zones(raw: RawObject) -> Iterator[NumaZone]:
 def _amount(zone: RawObject, entry: RawObject, resource: str, key: str, default: int) -> int:
     try:
         found = quantity(entry, key, resource)
-    except Malformed as error:
-        raise Malformed(f"zones {zone['name']} {resource}: {error}") from error
+    except DocumentError as error:
+        raise DocumentError(f"zones {zone['name']} {resource}: {error}") from error
     if found is not None and found < 0:
-        raise Malformed(f"zones {zone['name']} {resource}: {key} is {found}, expected 0 or more")
+        raise DocumentError(f"zones {zone['name']} {resource}: {key} is {found}, expected 0 or more")
     return default if found is None else found
 
 
 def _policy(raw: RawObject) -> tuple[AlignmentPolicy | None, AlignmentScope]:
     """Return the kubelet's policy, None where the object does not say, and its scope.
 
-    The attributes count before ``topologyPolicies``, as for the scheduler plugin; values that it does not know are
-    left out, as there.
+    The attributes count before ``topologyPolicies``, as for the scheduler plugin; values that it does not
+    know are left out, as there.
     """
     words = raw.get("topologyPolicies")
     first = words[0] if isinstance(words, list) and words else None
-    # Whatever is no word names no policy.
+    # Anything but a string names no policy.
     policy, scope = _POLICIES.get(first if isinstance(first, str) else "", (None, AlignmentScope.CONTAINER))
     for entry in items(raw, "attributes"):
         value = entry.get("value")

@@ -22,7 +22,7 @@ def test_an_xml_with_device_ids_gets_the_links_of_its_product(name: str) -> None
 
 
 def test_an_xml_without_nvlinks_says_so() -> None:
-    """Azure's file lists PCIe only; without a product that is all there is, and it is said."""
+    """Azure's file lists PCIe only; without a product that is all there is, and a note says so."""
     hardware = parse_nccl_xml(saved("nccl-xml/azure-ndv4-topo.xml"))
 
     assert "no NVLinks: the file lists PCIe only" in hardware.assumptions

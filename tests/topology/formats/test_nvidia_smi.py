@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Hardware, LinkGraph
+from arena_topo.model.cluster import Hardware, LinkGraph
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.topology.machines import Machine, machines, written
 from tests.topology.texts import rows, saved
@@ -284,7 +284,7 @@ PCIE_ONLY = "\n".join(line for line in saved(A100).replace("NV12", "SYS").splitl
     ],
 )
 def test_a_matrix_without_its_nvlinks_is_known_as_such(product: str, machine: str, assumed: str) -> None:
-    """The usual ones are assumed, or it is said that there may be some."""
+    """The usual ones are assumed, or a note says that there may be some."""
     hardware = parse_matrix(PCIE_ONLY, A100, product)
     assert (machine, assumed) == (hardware.machine, hardware.assumptions[0])
 

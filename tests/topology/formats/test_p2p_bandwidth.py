@@ -3,9 +3,9 @@
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import LinkClass
+from arena_topo.model.cluster import LinkClass
+from arena_topo.topology.files import parse_topology
 from arena_topo.topology.formats.p2p_bandwidth import parse_bandwidths
-from arena_topo.topology.formats.parse import parse_topology
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels
 from tests.topology.texts import saved
 

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.topology.formats.parse import parse_topology
+from arena_topo.topology.files import parse_topology
 from tests.topology.formats.test_nccl_xml import P4D
 from tests.topology.formats.test_nvidia_smi import REAL
 from tests.topology.formats.test_p2p_bandwidth import P2P

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.text.quantity import parse_instant
 from arena_topo.topology.objects import Reading
 from arena_topo.topology.sources.dra import read_dra
 from tests.topology.formats.test_nvidia_smi import labels, uniform
@@ -162,7 +162,7 @@ def test_migs_and_other_drivers_are_no_whole_gpus() -> None:
     ("change", "reason"),
     [
         ({"name": "card-a", "attributes": {}}, "card-a has neither index nor minor"),
-        ({"name": ""}, "name is missing"),
+        ({"name": ""}, "name is empty"),
         ({"attributes": {"uuid": "GPU-a"}}, "attribute uuid is 'GPU-a'"),
         ({"capacity": {"memory": {"value": "much"}}}, "capacity memory: value: 'much'"),
     ],

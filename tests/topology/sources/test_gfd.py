@@ -2,8 +2,9 @@
 
 import pytest
 
-from arena_topo.model.hardware import ShareMode
-from arena_topo.topology.objects import Malformed, NodeFacts, Reading, Trust
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import ShareMode
+from arena_topo.topology.objects import NodeFacts, Reading, Trust
 from arena_topo.topology.sources.gfd import product_of, read_labels
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels
 
@@ -82,5 +83,5 @@ def test_mig_slices_have_no_links() -> None:
 
 def test_a_count_that_is_no_number_is_refused_by_label() -> None:
     """The label is named."""
-    with pytest.raises(Malformed, match=r"label nvidia.com/gpu.count is 'eight'"):
+    with pytest.raises(DocumentError, match=r"label nvidia.com/gpu.count is 'eight'"):
         read({**V100, "nvidia.com/gpu.count": "eight"})

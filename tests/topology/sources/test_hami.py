@@ -4,9 +4,10 @@ import json
 
 import pytest
 
-from arena_topo.model.hardware import ShareMode
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import ShareMode
 from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
-from arena_topo.topology.objects import Malformed, NodeFacts, Reading
+from arena_topo.topology.objects import NodeFacts, Reading
 from arena_topo.topology.sources.hami import pod_gpus, read_node
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import UUIDS, hami_register, hami_scores
@@ -82,7 +83,7 @@ BROKEN = {
 @pytest.mark.parametrize(("annotations", "reason"), BROKEN.values(), ids=BROKEN)
 def test_a_broken_node_annotation_is_refused_by_key(annotations: dict[str, str], reason: str) -> None:
     """Nothing of it is used."""
-    with pytest.raises(Malformed, match=reason):
+    with pytest.raises(DocumentError, match=reason):
         read(**annotations)
 
 
@@ -103,5 +104,5 @@ def test_the_pod_annotation_tells_the_uuids(text: str, expected: tuple[str, ...]
 
 def test_a_broken_pod_annotation_is_refused() -> None:
     """The part that is not understood is named."""
-    with pytest.raises(Malformed, match="'nonsense'"):
+    with pytest.raises(DocumentError, match="'nonsense'"):
         pod_gpus({HAMI_ALLOCATED: "nonsense:;"})

@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from arena_topo.errors import DocumentError
 from arena_topo.model.keys import KOORDINATOR_DEVICES
-from arena_topo.topology.objects import Malformed, Reading
+from arena_topo.topology.objects import Reading
 from arena_topo.topology.sources.koordinator import PARTITIONS, pod_gpus, read_device
 from tests.topology.formats.test_nvidia_smi import labels, uniform
 from tests.topology.objects import koordinator_device
@@ -80,8 +81,8 @@ def test_allocations_of_the_status_name_the_pods() -> None:
     [
         ({"minor": 9}, r"numbers its GPUs \[1, 2, 3, 4, 5, 6, 7, 9\]"),
         ({"minor": "0"}, "minor is '0', expected a whole number"),
-        ({"id": ""}, "id is missing"),
-        ({"topology": "far"}, "topology must be an object"),
+        ({"id": ""}, "id is empty"),
+        ({"topology": "far"}, "topology must be a mapping"),
         ({"resources": {"koordinator.sh/gpu-memory": "much"}}, "'much' is not a quantity"),
     ],
 )
@@ -90,13 +91,13 @@ def test_a_broken_device_is_refused_by_key(change: dict[str, object], reason: st
     raw = koordinator_device()
     raw["spec"]["devices"][0] |= change
 
-    with pytest.raises(Malformed, match=reason):
+    with pytest.raises(DocumentError, match=reason):
         list(read_device(raw))
 
 
 def test_a_broken_partition_table_is_refused() -> None:
     """GPUs that the node does not have are named."""
-    with pytest.raises(Malformed, match=r"names GPUs \[0, 8\] of 8"):
+    with pytest.raises(DocumentError, match=r"names GPUs \[0, 8\] of 8"):
         read(partitions={"2": [{"minors": [0, 8], "gpuLinkType": "NVLink"}]})
 
 
@@ -114,5 +115,5 @@ def test_the_pod_annotation_tells_the_minors() -> None:
 @pytest.mark.parametrize("value", ["{", "[]", '{"gpu":[{}]}'])
 def test_a_broken_pod_annotation_is_refused(value: str) -> None:
     """It is not guessed at."""
-    with pytest.raises(Malformed):
+    with pytest.raises(DocumentError):
         pod_gpus({KOORDINATOR_DEVICES: value})

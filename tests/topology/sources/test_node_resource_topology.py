@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, NumaZones
-from arena_topo.topology.objects import Malformed, read_each
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster import AlignmentPolicy, AlignmentScope, NumaZones
+from arena_topo.topology.objects import read_each
 from arena_topo.topology.sources.node_resource_topology import read_zones
 from tests.examples import examples
 from tests.topology.clusters import PRODUCT, cluster, one
@@ -154,7 +155,7 @@ def test_the_policy_is_read_as_the_scheduler_plugin_reads_it(
 )
 def test_what_is_not_as_the_format_says_is_refused(raw: Mapping[str, Any], reason: str) -> None:
     """Zone, resource and key are named."""
-    with pytest.raises(Malformed, match=reason):
+    with pytest.raises(DocumentError, match=reason):
         list(read_zones(raw, "nvidia.com/gpu"))
 
 

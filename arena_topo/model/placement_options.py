@@ -1,12 +1,4 @@
-"""How a model is laid out over the ranks of its job: the axes of its parallelism, and the groups of ranks along each.
-
-Megatron's order (NVIDIA/Megatron-LM, ``megatron/core/parallel_state.py``): ``tp`` varies fastest, then ``cp``, ``dp`` and
-``pp``, so that a tensor-parallel group is consecutive ranks, and the ranks of a pipeline are far apart. ``ep`` is no axis
-of its own: it divides the ranks of ``cp`` and ``dp`` together.
-
-With tp=2, dp=2, pp=2 the eight ranks have the tensor-parallel groups 0 1, 2 3, 4 5 and 6 7, the data-parallel groups 0 2,
-1 3, 4 6 and 5 7, and the pipelines 0 4, 1 5, 2 6 and 3 7.
-"""
+"""What users ask of a placement: policy, objective, enforcement, and which ranks form groups."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -16,6 +8,50 @@ from math import prod
 from arena_topo.errors import UsageError
 from arena_topo.model.text.json import cut
 from arena_topo.model.text.words import plural
+
+
+class TopologyPolicy(Enum):
+    """Which levels of the fabric will do.
+
+    ``BEST_EFFORT`` takes the closest that there is now, ``RESTRICTED`` only the one that an empty cluster
+    would give, and ``NONE`` any: the gang only has to fit, as with a topology-unaware scheduler.
+    """
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    RESTRICTED = "restricted"
+
+
+class Objective(Enum):
+    """What decides between placements of one level on as few nodes.
+
+    ``BANDWIDTH``: the highest predicted busbw, then the fewest GPUs left over. ``PACK``: the fewest GPUs left
+    over on the nodes taken, then the highest busbw.
+    """
+
+    BANDWIDTH = "bandwidth"
+    PACK = "pack"
+
+
+class Pin(Enum):
+    """How exactly the user wants a plan to be enforced."""
+
+    AUTO = "auto"
+    NONE = "none"
+    NODES = "nodes"
+    WORKERS = "workers"
+    GPUS = "gpus"
+
+
+# How a model is laid out over the ranks of its job: the axes of its parallelism, and the groups of ranks
+# along each.
+#
+# Megatron's order (NVIDIA/Megatron-LM, ``megatron/core/parallel_state.py``): ``tp`` varies fastest, then
+# ``cp``, ``dp`` and ``pp``, so that a tensor-parallel group is consecutive ranks, and the ranks of a pipeline
+# are far apart. ``ep`` is not an axis of its own: it divides the ranks of ``cp`` and ``dp`` together.
+#
+# With tp=2, dp=2, pp=2 the eight ranks have the tensor-parallel groups 0 1, 2 3, 4 5 and 6 7, the
+# data-parallel groups 0 2, 1 3, 4 6 and 5 7, and the pipelines 0 4, 1 5, 2 6 and 3 7.
 
 _MOST = 1_000_000
 _EXAMPLE = "write for example --parallel=tp=8,pp=4,dp=16"
@@ -35,7 +71,7 @@ class Axis(Enum):
 
 
 class Closer(Enum):
-    """Which groups get the closer places where pipelines and data-parallel groups cannot both.
+    """Which groups are placed closer together where pipelines and data-parallel groups cannot both.
 
     With ``BOTH`` the sum of their spreads is the least, each weighted by its traffic.
     """
@@ -63,7 +99,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """The size of each axis, 1 for one that is not used, and which of ``pp`` and ``dp`` gets the closer places.
+    """The size of each axis, 1 if it is not used, and which of ``pp`` and ``dp`` is placed closer together.
 
     ``traffic`` is what a pipeline and a data-parallel group weigh where both do.
     """
@@ -106,14 +142,17 @@ class Parallelism:
 
 
 def read_parallelism(text: str, flag: str) -> Parallelism:
-    """Return the parallelism in *text*, such as ``tp=8,pp=4,dp=16,closer=dp``; raises ``UsageError``, naming *flag*."""
+    """Return the parallelism in *text*, such as ``tp=8,pp=4,dp=16,closer=dp``.
+
+    Raises ``UsageError``, naming *flag*.
+    """
     known = [field.name for field in fields(Parallelism) if field.name != "traffic"]
     given: dict[str, str] = {}
     for entry in text.split(","):
         key, equals, value = entry.strip().partition("=")
         if not equals or key not in known:
             raise UsageError(
-                f"{flag}: {cut(entry.strip())!r} is no axis with its size",
+                f"{flag}: {cut(entry.strip())!r} is not an axis with its size",
                 hint=f"{_EXAMPLE}; the axes are {', '.join(axis.value for axis in Axis)}",
             )
         if key in given:
@@ -131,7 +170,7 @@ def read_parallelism(text: str, flag: str) -> Parallelism:
 
 
 def _closer(text: str, flag: str) -> tuple[Closer, tuple[int, int]]:
-    """Return which groups get the closer places, and what pipelines and data-parallel groups weigh: ``dp``, or ``1:4``."""
+    """Return which groups are placed closer together, and the weights of pipelines and replicas: ``dp``, ``1:4``."""
     if text in {choice.value for choice in Closer}:
         return Closer(text), (1, 1)
     pipelines, colon, replicas = text.partition(":")
