@@ -1,6 +1,7 @@
 """What a cluster has for gangs and pins: a dozen small calls, none of which has to be allowed.
 
-A submit asks for the facts alone; ``doctor`` also reviews the caller's access, with one small call for each need.
+A submit only asks for the facts; ``doctor`` also reviews the caller's access, with one small call for each
+need.
 """
 
 import re
@@ -13,7 +14,6 @@ from typing import TypeVar
 from arena_topo.cluster.permissions import review_access
 from arena_topo.errors import ArenaTopoError, Forbidden, NotFound
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import (
     DEPLOYMENTS,
     KAI_API,
@@ -25,8 +25,9 @@ from arena_topo.kube.resources import (
     admission_policies,
     resource_slices,
 )
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session, items_of
-from arena_topo.model.capabilities import ClusterFacts, Policy, Program, WaitingRoom
+from arena_topo.model.gang import ClusterFacts, Policy, Program, WaitingRoom
 from arena_topo.model.keys import (
     ACK_SCHEDULE,
     ACK_SCHEDULE_TOPOLOGY,
@@ -37,11 +38,9 @@ from arena_topo.model.keys import (
     NVIDIA_GPU,
 )
 from arena_topo.model.kind import Kind, api_version
-from arena_topo.model.object_shapes import NODE
-from arena_topo.model.objects import Object
-from arena_topo.model.text.durations import parse_instant
-from arena_topo.model.text.quantity import parse_quantity
-from arena_topo.model.text.shapes import Each, Named, Part, count, fitted, name, quantity, text
+from arena_topo.model.objects import NODE, Object
+from arena_topo.model.text.documents import Each, Named, Part, count, fitted, name, quantity, text
+from arena_topo.model.text.quantity import parse_instant, parse_quantity
 from arena_topo.pin import admission, dra_claims
 
 # Whether a controller of ours places the jobs of a cluster: it then holds a Lease.
@@ -51,11 +50,11 @@ TAKES_OVER = 30.0
 
 
 def controller_runs(session: Session) -> bool:
-    """Whether a controller holds the Lease by the server's clock; False where the user may not see it."""
+    """Whether a controller holds the Lease by the server's clock; False where the user cannot see it."""
     try:
         spec = session.get(LEASES.path(CONTROLLER_NAMESPACE, CONTROLLER)).get("spec") or {}
         renewed = parse_instant(str(spec.get("renewTime")))
-    # Without a controller there is no Lease, and nobody has been given the right to look.
+    # Without a controller there is no Lease, and no right to look was given.
     except (ArenaTopoError, ValueError):
         return False
     now = session.server_time or datetime.now(UTC)
@@ -64,10 +63,11 @@ def controller_runs(session: Session) -> bool:
 
 # Namespaces whose objects are taken for what the cluster's admins have installed.
 #
-# Anyone who has a namespace may create a Deployment named ``mpi-operator`` or a Service labelled as a Prometheus in it, and
-# everybody reads those of all namespaces. Namespaces are created by admins, and schedulers, operators and monitoring are
-# installed into ones with names of their own: those that end in ``-system``, those of Kubernetes and OpenShift, and those
-# that are named after the programs in them, as their manifests and the instructions of their charts say.
+# Anyone who has a namespace may create a Deployment named ``mpi-operator`` or a Service labelled as a
+# Prometheus in it, and everybody reads those of all namespaces. Namespaces are created by admins, and
+# schedulers, operators and monitoring are installed into ones with names of their own: those that end in
+# ``-system``, those of Kubernetes and OpenShift, and those that are named after the programs in them, as
+# their manifests and the instructions of their charts say.
 
 _SYSTEM = re.compile(
     r"(.+-)?system|(kube|openshift)-.+|kubeflow|(mpi|training)-operator|volcano|koordinator|kueue|yunikorn|hami|"
@@ -134,9 +134,10 @@ _DEPLOYMENT = Part(
 
 
 def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
-    """Return the programs by their kind (``volcano``, ``mpi-operator``); of several of a kind the first that is ready.
+    """Return the programs by their kind (``volcano``, ``mpi-operator``).
 
-    Those in other namespaces than the system's may be anybody's, and would decide how the jobs of all are submitted.
+    Of several of a kind the first that is ready. Those in other namespaces than the system's may be
+    anybody's, and would decide how the jobs of all are submitted.
     """
     programs: dict[str, Program] = {}
     for deployment in (fitted(item, _DEPLOYMENT) for item in deployments):
@@ -164,9 +165,9 @@ def _matches(kind: str, name: str, image: str) -> bool:
 
 
 def _without_tag(image: str) -> str:
-    """Return an image without digest and tag."""
     image = image.partition("@")[0]
-    # A registry may have a port, so that the first colon need not begin the tag: registry:5000/kueue/kueue:v0.19.
+    # A registry may have a port, so that the first colon need not begin the tag:
+    # registry:5000/kueue/kueue:v0.19.
     head, slash, last = image.rpartition("/")
     return head + slash + last.partition(":")[0]
 
@@ -212,7 +213,10 @@ KUEUE_GROUP, KUEUE_VERSIONS = "kueue.x-k8s.io", ("v1beta2",)
 
 
 def asks_our_planner(session: Session, version: str, namespace: str, queue: str) -> bool | None:
-    """Whether the jobs of LocalQueue *queue* wait for an admission check of ours; None where the user may not see it."""
+    """Whether the jobs of LocalQueue *queue* wait for an admission check of ours.
+
+    None where the user cannot see it.
+    """
     try:
         local = session.get(Resource(KUEUE_GROUP, version, "localqueues").path(namespace, queue))
         name = str(_spec(local).get("clusterQueue") or "")
@@ -231,10 +235,10 @@ def asks_our_planner(session: Session, version: str, namespace: str, queue: str)
     return any(_is_ours(check) and check["metadata"].get("name") in named for check in items_of(checks))
 
 
-def waiting_room(session: Session, served: frozenset[str]) -> WaitingRoom | None:
-    """Return who decides on jobs that wait, None where the user may not see Kueue's queues."""
+def waiting_room(session: Session) -> WaitingRoom | None:
+    """Return who decides on jobs that wait, None where the user cannot see Kueue's queues."""
     runs = controller_runs(session)
-    version = preferred_version(served, KUEUE_GROUP, KUEUE_VERSIONS)
+    version = ServedApis(session).preferred(KUEUE_GROUP, KUEUE_VERSIONS)
     if not version:
         return WaitingRoom(controller=runs)
     try:
@@ -293,7 +297,6 @@ def _allocatable(nodes: Iterable[Object]) -> Iterator[tuple[str, str]]:
 
 
 def _total(amounts: Iterable[tuple[str, str]]) -> int:
-    """Return how many GPUs *amounts* are together."""
     counted: Counter[str] = Counter()
     for resource, amount in amounts:
         if resource in GPU_RESOURCES:
@@ -302,7 +305,6 @@ def _total(amounts: Iterable[tuple[str, str]]) -> int:
 
 
 def _names_of_checks(cluster_queue: Object) -> list[str]:
-    """Return the names of the checks that a ClusterQueue asks."""
     strategy = _spec(cluster_queue).get("admissionChecksStrategy")
     named = strategy.get("admissionChecks") if isinstance(strategy, dict) else None
     found = named if isinstance(named, list) else []
@@ -310,7 +312,6 @@ def _names_of_checks(cluster_queue: Object) -> list[str]:
 
 
 def _is_ours(check: Object) -> bool:
-    """Whether our controller answers an AdmissionCheck."""
     return bool(_spec(check).get("controllerName") == CHECK_CONTROLLER)
 
 
@@ -328,7 +329,6 @@ _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
 
 def _worker_fields(session: Session, kind: Kind) -> frozenset[str] | None:
-    """Return those of ``POD_FIELDS`` that a worker template of *kind* keeps, None where that cannot be seen."""
     try:
         document = session.get(f"/openapi/v3/apis/{api_version(kind)}")
     except (Forbidden, NotFound):
@@ -376,7 +376,8 @@ _Value = TypeVar("_Value")
 
 _HAMI_REGISTER = "hami.io/node-nvidia-register"
 _SAMPLE = 50
-"""Nodes among which HAMi is looked for where its scheduler is not seen to run: a page of them is one short call."""
+"""Nodes among which HAMi is looked for where its scheduler is not seen to run: a page of them is one short
+call."""
 
 _MOST_SLICES = 500
 """ResourceSlices that are looked through for drivers: one page, as every node's slices have the same ones."""
@@ -405,36 +406,39 @@ _POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
 def detect(
     session: Session, *, kind: Kind | None = None, namespace: str = "", access: bool = False
 ) -> ClusterFacts:
-    """Return the facts about the cluster of *session*; with *access* also what the caller may do in *namespace*.
+    """Return the facts about the cluster of *session*.
 
-    They are those for jobs of *kind*, the newest MPIJob where it is not given. A fact that the caller may not read is None.
+    With *access* also what the caller may do in *namespace*. They are those for jobs of *kind*, the newest
+    MPIJob where it is not given. A fact that the caller cannot read is None.
     """
-    served = served_versions(session)
+    apis = ServedApis(session)
     programs = _none_if_forbidden(
         lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
     )
-    versions = tuple(version for version in ApiVersion if _serves(session, served, version))
-    pod_groups = pod_group_api(session, served)
+    versions = tuple(version for version in ApiVersion if _serves(apis, version))
+    pod_groups = pod_group_api(apis)
     return ClusterFacts(
         kubernetes=str(session.get("/version").get("gitVersion") or ""),
-        groups=served,
+        groups=apis.versions,
         versions=versions,
         # Jobs are submitted in the newest version, and its template decides what reaches a worker.
         worker_fields=_worker_fields(session, kind or versions[0]) if kind or versions else frozenset(),
         programs=programs,
         ack=_none_if_forbidden(lambda: _has_ack(session), default=False),
         hami=_none_if_forbidden(lambda: _has_hami(session, programs), default=False),
-        dra_drivers=_dra_drivers(session, served),
+        dra_drivers=_dra_drivers(apis),
         pod_groups=pod_groups,
-        kai_topologies=_kai_topologies(session, served),
-        policy=_policy(session, served, gangs=bool(pod_groups)),
-        waiting=waiting_room(session, served) if access else None,
-        access=review_access(session, served, pod_groups, namespace or session.namespace) if access else (),
+        kai_topologies=_kai_topologies(apis),
+        policy=_policy(apis, gangs=bool(pod_groups)),
+        waiting=waiting_room(session) if access else None,
+        access=review_access(session, apis.versions, pod_groups, namespace or session.namespace)
+        if access
+        else (),
     )
 
 
 def uses_device_plugin(session: Session) -> bool | None:
-    """Whether a node offers GPUs by NVIDIA's device plugin; None where the caller may not list nodes."""
+    """Whether a node offers GPUs by NVIDIA's device plugin; None where the caller cannot list nodes."""
     pages = session.pages(NODES.path())
     # The first node that offers GPUs ends the search, and the pages after its own are not fetched.
     nodes = chain.from_iterable(map(items_of, pages))
@@ -442,39 +446,41 @@ def uses_device_plugin(session: Session) -> bool | None:
 
 
 def _has_ack(session: Session) -> bool:
-    """Whether any node is set up for ACK's scheduler. Raises ``Forbidden`` where the caller may not list nodes."""
+    """Whether any node is set up for ACK's scheduler.
+
+    Raises ``Forbidden`` where the caller cannot list nodes.
+    """
     selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
     # One node is proof enough, so the server need not send the others.
     return bool(session.get(NODES.path(), labelSelector=selector, limit=1).get("items"))
 
 
-def _serves(session: Session, served: frozenset[str], version: ApiVersion) -> bool:
-    """Whether MPIJobs of *version* are served."""
-    if f"{version.group}/{version.value}" not in served:
+def _serves(apis: ServedApis, version: ApiVersion) -> bool:
+    if not apis.preferred(version.group, (version.value,)):
         return False
     try:
-        # The kinds of the training operator share a version, and a cluster may serve some of them alone.
-        return bool(version_of_resource(session, served, version.group, (version.value,), version.plural))
+        # The kinds of the training operator share a version, and a cluster may serve only some of them.
+        return bool(apis.version_with(version.group, (version.value,), version.plural))
     except (Forbidden, NotFound):
         # A proxy may list the groups, and nothing of their resources.
         return True
 
 
-def pod_group_api(session: Session, served: frozenset[str]) -> str:
+def pod_group_api(apis: ServedApis) -> str:
     """Return the best version in which kube-scheduler's own PodGroup is served, empty where it is not.
 
     Its API group has had other resources for longer, so that a served version of the group says nothing.
     """
-    return version_of_resource(session, served, "scheduling.k8s.io", _POD_GROUP_VERSIONS, "podgroups")
+    return apis.version_with("scheduling.k8s.io", _POD_GROUP_VERSIONS, "podgroups")
 
 
-def policy_api(session: Session, served: frozenset[str]) -> str:
+def policy_api(apis: ServedApis) -> str:
     """Return the best version in which MutatingAdmissionPolicies are served, empty where they are not."""
-    return version_of_resource(session, served, admission.GROUP, admission.APIS, "mutatingadmissionpolicies")
+    return apis.version_with(admission.GROUP, admission.APIS, "mutatingadmissionpolicies")
 
 
 def _none_if_forbidden(read: Callable[[], _Value], *, default: _Value) -> _Value | None:
-    """Return what *read* finds, None where the caller may not look, *default* where there is no such resource."""
+    """Return what *read* finds, None where it is forbidden, *default* where it is not served."""
     try:
         return read()
     except Forbidden:
@@ -489,8 +495,12 @@ def _offers_gpus(node: Object) -> bool:
 
 
 def _has_hami(session: Session, programs: Mapping[str, Program] | None) -> bool:
-    """Whether HAMi has registered a node; *programs* are those that the cluster runs, None where they are not seen."""
-    # HAMi marks nodes with an annotation, which no selector finds. Nodes without GPUs have none, and may come first.
+    """Whether HAMi has registered a node.
+
+    *programs* are those that the cluster runs, None where they are not seen.
+    """
+    # HAMi marks nodes with an annotation, which no selector finds. Nodes without GPUs have none, and may come
+    # first.
     if programs is None or "hami" in programs:
         nodes = chain.from_iterable(map(items_of, session.pages(NODES.path())))
         return any(map(_is_registered, nodes))
@@ -501,11 +511,13 @@ def _is_registered(node: Object) -> bool:
     return _HAMI_REGISTER in (fitted(node, _NODE)["metadata"].get("annotations") or {})
 
 
-def _kai_topologies(session: Session, served: frozenset[str]) -> dict[str, str]:
+def _kai_topologies(apis: ServedApis) -> dict[str, str]:
     """Return the levels of KAI's Topologies, each with the first Topology by name that has it."""
-    if KAI_API not in served:
+    if KAI_API not in apis.versions:
         return {}
-    topologies = _none_if_forbidden(lambda: list(session.list(KAI_TOPOLOGIES.path())), default=_NO_OBJECTS)
+    topologies = _none_if_forbidden(
+        lambda: list(apis.session.list(KAI_TOPOLOGIES.path())), default=_NO_OBJECTS
+    )
     levels: dict[str, str] = {}
     read = (fitted(topology, _KAI_TOPOLOGY) for topology in topologies or ())
     for topology in sorted(read, key=lambda item: str(item["metadata"]["name"])):
@@ -514,12 +526,14 @@ def _kai_topologies(session: Session, served: frozenset[str]) -> dict[str, str]:
     return levels
 
 
-def _dra_drivers(session: Session, served: frozenset[str]) -> tuple[str, ...] | None:
-    api = preferred_version(served, dra_claims.GROUP, dra_claims.VERSIONS)
+def _dra_drivers(apis: ServedApis) -> tuple[str, ...] | None:
+    api = apis.preferred(dra_claims.GROUP, dra_claims.VERSIONS)
     if not api:
         return ()
     path = resource_slices(api).path()
-    return _none_if_forbidden(lambda: _drivers(session.get(path, limit=_MOST_SLICES)), default=_NO_DRIVERS)
+    return _none_if_forbidden(
+        lambda: _drivers(apis.session.get(path, limit=_MOST_SLICES)), default=_NO_DRIVERS
+    )
 
 
 def _drivers(slices: Object) -> tuple[str, ...]:
@@ -527,9 +541,9 @@ def _drivers(slices: Object) -> tuple[str, ...]:
     return tuple(sorted({spec["driver"] for spec in specs if spec.get("driver")}))
 
 
-def _policy(session: Session, served: frozenset[str], *, gangs: bool) -> Policy:
+def _policy(apis: ServedApis, *, gangs: bool) -> Policy:
     """Return what is installed of the admission policy; without its binding it does nothing."""
-    api = policy_api(session, served)
+    api, session = policy_api(apis), apis.session
     if not api:
         return Policy()
     try:

@@ -1,5 +1,6 @@
-"""What a cluster supports for gangs and pinning: a table of checks, each of which turns facts into one finding.
+"""What a cluster supports for gangs and pinning.
 
+A table of checks, each of which turns facts into one finding.
 No request is sent here: ``capabilities/detect.py`` has read the facts.
 """
 
@@ -13,7 +14,7 @@ from arena_topo.errors import Forbidden, NotFound
 from arena_topo.gang.auto import choose_backend
 from arena_topo.kube.resources import CONFIG_MAPS, SELF_SUBJECT_REVIEWS
 from arena_topo.kube.session import Session
-from arena_topo.model.capabilities import AccessReview, ClusterFacts
+from arena_topo.model.gang import AccessReview, ClusterFacts
 from arena_topo.model.kind import Kind
 from arena_topo.model.reports import Finding, State
 from arena_topo.pin.admission import VERSION
@@ -27,7 +28,7 @@ _GANG_SCHEDULERS = ("volcano", "koordinator", "kai", "yunikorn", "coscheduling",
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What is examined: the facts about a cluster, for a user who submits to *namespace* through *queue*, if any."""
+    """The facts about a cluster, for a user who submits to *namespace*, through *queue* if any."""
 
     facts: ClusterFacts
     namespace: str
@@ -41,7 +42,10 @@ class Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckResult:
-    """What a check finds and what follows for jobs; ``evidence`` in place of what the check always looks at."""
+    """What a check finds and what follows for jobs.
+
+    ``evidence`` in place of what the check always looks at.
+    """
 
     state: State
     found: str
@@ -52,7 +56,10 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class _Check:
-    """One row of the table: its title, what it looks at, and what it finds; None where there is nothing to judge."""
+    """One row of the table: its title, what it looks at, and what it finds.
+
+    None where there is nothing to judge.
+    """
 
     title: str
     looks_at: str
@@ -60,7 +67,7 @@ class _Check:
 
 
 def diagnose(facts: ClusterFacts, *, namespace: str, queue: str = "") -> tuple[Finding, ...]:
-    """Return the findings on *facts* for a user who submits to *namespace*, through *queue* if one is named."""
+    """Return the findings on *facts* for a user who submits to *namespace*, through *queue* if any."""
     subject = Subject(facts, namespace, queue)
     return tuple(
         Finding(
@@ -135,7 +142,7 @@ def _operator(subject: Subject) -> CheckResult | None:
         is_forbidden = subject.facts.programs is None
         return CheckResult(
             state=State.UNKNOWN,
-            found="you may not list Deployments"
+            found="you cannot list Deployments"
             if is_forbidden
             else "no Deployment of it was found in a system namespace",
             follows="its --gang-scheduling is unknown, so arena-topo names its own PodGroups and passes the gang size "
@@ -157,11 +164,11 @@ def _gang_schedulers(subject: Subject) -> CheckResult:
     if programs is None:
         return CheckResult(
             state=State.UNKNOWN,
-            found="you may not list Deployments",
+            found="you cannot list Deployments",
             follows="a gang scheduler whose API is served is assumed to run",
             command=_MAY_LIST_DEPLOYMENTS,
         )
-    # An operator, or HAMi alone, keeps no gang together.
+    # An operator, or HAMi by itself, keeps no gang together.
     schedulers = {kind: programs[kind] for kind in _GANG_SCHEDULERS if kind in programs}
     if not schedulers:
         return CheckResult(
@@ -233,7 +240,8 @@ def _admission_policy(subject: Subject) -> CheckResult:
             follows="no job relies on it",
             command=_SETUP,
         )
-    # The version is right and the policy is still not current: it lacks the part that hands workers to PodGroups.
+    # The version is right and the policy is still not current: it lacks the part that hands workers to
+    # PodGroups.
     reason = (
         "from before this cluster served PodGroups"
         if policy.version >= VERSION
@@ -286,7 +294,7 @@ def _pins_of_workers(subject: Subject) -> CheckResult:
         )
     return CheckResult(
         state=State.ABSENT,
-        found="by node affinity alone",
+        found="only by node affinity",
         evidence="neither admission policy nor scheduling gates",
         follows="the job stays on the planned nodes; the scheduler chooses which worker runs on which of them",
         command=command,
@@ -383,7 +391,7 @@ def _refused_access(review: AccessReview, subject: Subject) -> CheckResult:
     # Optional permissions serve some options of some commands; without the others submit, get or logs fail.
     return CheckResult(
         state=State.ABSENT if review.optional else State.PROBLEM,
-        found=f"you may not {review.what.removesuffix(' -A')}{' in the whole cluster' if is_cluster_wide else ''}",
+        found=f"you cannot {review.what.removesuffix(' -A')}{' in the whole cluster' if is_cluster_wide else ''}",
         evidence=f"kubectl auth can-i {review.what}{'' if is_cluster_wide else f' -n {subject.namespace}'}",
         follows=f"needed for: {review.purpose}",
         command=f"{_SETUP} --users user:NAME -n {subject.namespace}",
@@ -430,13 +438,17 @@ _CHECKS = (
 
 # Who the user is, for the API server and for Arena.
 #
-# Arena reads the name from a token review, and calls everybody with a certificate ``kubecfg:certauth:admin``; the API
-# server itself knows the name of any user. Source: kubeflow/arena 0.15.5, pkg/apis/config/{user,arenaconfig}.go.
+# Arena reads the name from a token review, and calls everybody with a certificate ``kubecfg:certauth:admin``;
+# the API server itself knows the name of any user. Source: kubeflow/arena 0.15.5,
+# pkg/apis/config/{user,arenaconfig}.go.
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user's name; the hash of it that Arena puts on jobs; and whether Arena's configuration names him an admin."""
+    """A user's name; the hash of it that Arena puts on jobs.
+
+    It also says whether Arena's configuration names the caller an admin.
+    """
 
     name: str
     id: str

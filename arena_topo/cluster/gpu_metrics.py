@@ -1,8 +1,8 @@
 """How busy GPUs are, as the cluster's Prometheus has measured it.
 
-The metrics are those of the exporter that Arena reads (``nvidia_gpu_*``) and those of NVIDIA's DCGM exporter. The server
-is the one that the user names, else one that the API server can reach: a Service with one of the usual labels in a
-namespace of the system's.
+The metrics are those of the exporter that Arena reads (``nvidia_gpu_*``) and those of NVIDIA's DCGM exporter.
+The server is the one that the user names, else one that the API server can reach: a Service with one of the
+usual labels in a namespace of the system's.
 
 Source: kubeflow/arena 0.15.5, pkg/prometheus and pkg/apis/types/gpu_metric.go.
 """
@@ -15,11 +15,11 @@ from typing import Any
 
 from arena_topo.cluster.capabilities import is_system
 from arena_topo.errors import ApiError, ConnectionFailed, DocumentError
-from arena_topo.kube.client import Transport
-from arena_topo.kube.connection_flags import REQUEST_TIMEOUT
+from arena_topo.kube import REQUEST_TIMEOUT
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.resources import SERVICES
 from arena_topo.kube.session import Session
+from arena_topo.kube.transport import Transport
 from arena_topo.model.objects import Object
 from arena_topo.model.text.words import natural_sort_key
 
@@ -47,7 +47,10 @@ _MOST_SERIES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """One GPU: the share of time that it was busy, in percent, and its memory in bytes; 0 where nothing was measured."""
+    """One GPU: the share of time that it was busy, in percent, and its memory in bytes.
+
+    0 where nothing was measured.
+    """
 
     duty: float = 0.0
     used: float = 0.0
@@ -75,7 +78,7 @@ def named_prometheus(address: str, token: str = "") -> Prometheus:
 
 
 def find_prometheus(session: Session) -> Prometheus | None:
-    """Return a server behind the API server, None where there is none that the user may see."""
+    """Return a server behind the API server, None without one that the user can see."""
     for selector in _SELECTORS:
         try:
             services = session.list(SERVICES.path(), labelSelector=selector)
@@ -83,7 +86,8 @@ def find_prometheus(session: Session) -> Prometheus | None:
             continue
         for service in services:
             meta = service["metadata"]
-            # Anybody may label a Service of their own so, and would then decide how busy GPUs seem to everybody.
+            # Anybody may label a Service of their own so, and would then decide how busy GPUs seem to
+            # everybody.
             if is_system(meta["namespace"]) and (port := _port(service)):
                 name = f"http:{meta['name']}:{port}"
                 return Prometheus(session, f"{SERVICES.path(meta['namespace'])}/{name}/proxy")
@@ -101,7 +105,7 @@ def uses_of_nodes(prometheus: Prometheus, nodes: Sequence[str]) -> Uses:
 
 
 def _ask(prometheus: Prometheus, labels: Sequence[str], names: Sequence[str]) -> Uses:
-    """Return what the server says of *names*. Raises ``DocumentError`` for an answer that is none."""
+    """Return what the server says of *names*. Raises ``DocumentError`` for anything that is not an answer."""
     if not names:
         return {}
     # Names of pods and nodes have no other character that means something in a regular expression.
@@ -150,7 +154,6 @@ def _values(
 
 
 def _port(service: Object) -> int:
-    """Return the port of a Prometheus, 0 where the service has none."""
     ports = [
         port.get("port") for port in (service.get("spec") or {}).get("ports") or () if isinstance(port, dict)
     ]

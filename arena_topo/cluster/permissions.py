@@ -1,19 +1,21 @@
-"""What the caller may do, as the API server itself answers to SelfSubjectAccessReviews.
+"""Permissions: what the API server lets the caller do, and the RBAC objects that grant it.
 
 docs/reference/permissions.md lists the same needs for admins, ``cluster/setup.py`` grants them.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import ApiError
 from arena_topo.kube.resources import ACCESS_REVIEWS
 from arena_topo.kube.session import Session
-from arena_topo.model.capabilities import AccessReview
+from arena_topo.model.gang import AccessReview
+from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A verb on a resource, in the job's namespace or, if ``cluster_wide``, in all, and the commands that need it."""
+    """A verb on a resource, in the job's namespace or all (``cluster_wide``), and who needs it."""
 
     verb: str
     resource: str
@@ -88,11 +90,11 @@ _POD_GROUPS = {
     "volcano": "scheduling.volcano.sh",
     "native": "scheduling.k8s.io",
 }
-"""Gang back-ends whose PodGroup is created by the user who submits the job, by the API group of that PodGroup."""
+"""Gang back-ends whose PodGroup is created by the user who submits the job, by the API group of that
+PodGroup."""
 
 
 def _pod_group_need(backend: str) -> Need:
-    """Return the need of a gang back-end whose PodGroup the submitter creates."""
     return Need(
         verb="create",
         group=_POD_GROUPS[backend],
@@ -107,11 +109,11 @@ def review_access(
 ) -> tuple[AccessReview, ...]:
     """Return for each need of the commands whether the caller has it in *namespace*, one call for each.
 
-    *served* are the cluster's API versions: needs for anything else are left out. *pod_groups* is the version of
-    kube-scheduler's own PodGroup, empty where it is not served: its API group is served in any case.
+    *served* are the cluster's API versions: needs for anything else are left out. *pod_groups* is the version
+    of kube-scheduler's own PodGroup, empty where it is not served: its API group is served in any case.
     """
-    # Reviews are answered for resources that nobody serves as well: asked about those, doctor would report problems that
-    # cannot arise on this cluster.
+    # Reviews are answered for resources that are not served as well: asked about those, doctor would report
+    # problems that cannot arise on this cluster.
     groups = {version.partition("/")[0] for version in served}
     general = [need for need in _NEEDS if need.group != "resource.k8s.io" or need.group in groups]
     of_gangs = [
@@ -143,3 +145,62 @@ def check_access(session: Session, need: Need, namespace: str) -> AccessReview:
     except ApiError:
         allowed = None  # not even the question is allowed, which does not mean that the answer would be no
     return AccessReview(what=need.what, purpose=need.purpose, allowed=allowed, optional=need.optional)
+
+
+# RBAC objects, for users, the controller and the agent: rules, roles, bindings and service accounts.
+#
+# docs/reference/permissions.md says what each rule is for.
+
+RBAC_GROUP = "rbac.authorization.k8s.io"
+RBAC_API = f"{RBAC_GROUP}/v1"
+
+
+def rule(groups: str, resources: str, verbs: str, *names: str) -> Object:
+    """Return a rule; words are separated by spaces, and ``core`` is the group without a name.
+
+    *names* are the only objects that it is about, where there are any.
+    """
+    api_groups = ["" if group == "core" else group for group in groups.split()]
+    found: Object = {"apiGroups": api_groups, "resources": resources.split(), "verbs": verbs.split()}
+    return {**found, "resourceNames": list(names)} if names else found
+
+
+def named(name: str, labels: Mapping[str, str], namespace: str = "") -> Object:
+    """Return the metadata of an object, of the whole cluster without a *namespace*."""
+    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": {**labels}}
+
+
+def role(metadata: Object, rules: Sequence[Object]) -> Object:
+    """Return the Role, or without a namespace the ClusterRole, that *metadata* names."""
+    kind = "Role" if "namespace" in metadata else "ClusterRole"
+    return {"apiVersion": RBAC_API, "kind": kind, "metadata": metadata, "rules": list(rules)}
+
+
+def binding(metadata: Object, subject: Object, bound: Object) -> Object:
+    """Return the binding that gives *subject* the role *bound*, in the namespace of *metadata* or everywhere.
+
+    A ClusterRole may be bound in one namespace.
+    """
+    return {
+        "apiVersion": RBAC_API,
+        "kind": "RoleBinding" if "namespace" in metadata else "ClusterRoleBinding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC_GROUP, "kind": bound["kind"], "name": bound["metadata"]["name"]},
+        "subjects": [subject],
+    }
+
+
+def service_account(metadata: Object) -> Object:
+    """Return an account whose token only pods get that ask for it, not all that name the account."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata,
+        "automountServiceAccountToken": False,
+    }
+
+
+def account_subject(account: Object) -> Object:
+    """Return a service account as the subject of a binding."""
+    meta = account["metadata"]
+    return {"kind": "ServiceAccount", "name": meta["name"], "namespace": meta["namespace"]}

@@ -1,14 +1,15 @@
-"""What the controller publishes of a cluster, for users who may list neither its nodes nor the pods of others.
+"""What the controller publishes of a cluster, for users who cannot list its nodes and pods.
 
-It is a snapshot of what is free: hardware, links, fabric, and the amounts and GPUs that are taken, without pods or
-environments. It stands as compressed JSON in ConfigMaps of the controller's namespace, which everybody may read; a large one is
-split, as an object may have one MiB. For example, a snapshot of 1.5 MiB::
+It is a snapshot of what is free: hardware, links, fabric, and the amounts and GPUs that are taken, without
+pods or environments. It stands as compressed JSON in ConfigMaps of the controller's namespace, which everybody
+can read; a large one is split, as an object may have one MiB. For example, a snapshot of 1.5 MiB::
 
     arena-topo-snapshot-0    written 10:00:05, 3 parts    the first 700 KiB
     arena-topo-snapshot-1    written 10:00:05             the next 700 KiB
     arena-topo-snapshot-2    written 10:00:05             the rest
 
-Readers take parts that were written together, and look again where the controller has just written some of them.
+Readers take parts that were written together, and look again where the controller has just written some of
+them.
 """
 
 import json
@@ -37,8 +38,8 @@ from arena_topo.model.keys import (
     SNAPSHOT_WRITTEN,
 )
 from arena_topo.model.objects import Object
-from arena_topo.model.text.durations import parse_instant
 from arena_topo.model.text.json import optional_number
+from arena_topo.model.text.quantity import parse_instant
 from arena_topo.model.text.words import written_duration
 from arena_topo.topology.fabric import read_fabric
 from arena_topo.topology.files import read_snapshot, snapshot_document
@@ -61,7 +62,10 @@ _SOMEBODY = "somebody"
 
 
 class Detail(Enum):
-    """How much everybody may read of who uses the GPUs: nothing at all, the amounts, or the jobs that hold them."""
+    """How much everybody may read of who uses the GPUs.
+
+    Nothing at all, the amounts, or the jobs that hold them.
+    """
 
     NONE = "none"
     USAGE = "usage"
@@ -85,7 +89,10 @@ def _anonymous(holder: Holder, detail: Detail) -> Holder:
 
 
 def published_parts(snapshot: Snapshot) -> list[Object]:
-    """Return the ConfigMaps that hold *snapshot*. Raises ``ValueError`` for one that is too large to publish."""
+    """Return the ConfigMaps that hold *snapshot*.
+
+    Raises ``ValueError`` for one that is too large to publish.
+    """
     text = json.dumps(snapshot_document(snapshot), separators=(",", ":"), sort_keys=True)
     packed = zlib.compress(text.encode())
     parts = [packed[at : at + _PART] for at in range(0, len(packed), _PART)]
@@ -121,15 +128,15 @@ def visible_snapshot(session: Session, levels: Sequence[str] = ()) -> Snapshot:
 
 
 def read_published(session: Session, levels: Sequence[str] = ()) -> Snapshot | None:
-    """Return what the controller has published last, None where there is none or it may not be read.
+    """Return what the controller has published last, None without one, or where it cannot be read.
 
-    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. Raises ``DocumentError`` for parts that cannot be
-    read.
+    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. Raises
+    ``DocumentError`` for parts that cannot be read.
     """
     try:
         parts = _read_parts(session)
     except (Forbidden, NotFound):
-        # Without a controller there is nothing to read, and nobody has been given the right to look.
+        # Without a controller there is nothing to read, and no right to look was given.
         return None
     snapshot = _unpacked(parts)
     warnings = list(snapshot.warnings)
@@ -140,7 +147,7 @@ def read_published(session: Session, levels: Sequence[str] = ()) -> Snapshot | N
         raise DocumentError(f"what the controller publishes cannot be read: {error}") from error
     if age > _OLD:
         warnings.append(
-            f"you may not list the nodes and pods: this is what the controller published {written_duration(age)} ago"
+            f"you cannot list the nodes and pods: this is what the controller published {written_duration(age)} ago"
         )
     if levels:
         snapshot = replace(snapshot, fabric=read_fabric(snapshot.nodes, (), levels, warnings))
@@ -205,7 +212,8 @@ def published(session: Session, node: str) -> str:
 
 # Switching the vendor's topology scheduling of nodes on and off: one label, ``topology`` or ``default``.
 #
-# On the vendor's clusters a node with the label ``topology`` offers ``aliyun.com/gpu`` and no longer ``nvidia.com/gpu``.
+# On the vendor's clusters a node with the label ``topology`` offers ``aliyun.com/gpu`` and no longer
+# ``nvidia.com/gpu``.
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +233,7 @@ class LabelChange:
 def changes_by_name(
     session: Session, names: Iterable[str], value: str
 ) -> tuple[list[LabelChange], list[NotFound]]:
-    """Return the changes that set the label of the nodes *names* to *value*, and an error for each missing node."""
+    """Return the changes that label the nodes *names* with *value*, and an error for each missing node."""
     changes, missing = [], []
     # A missing node must not stop the others, and a name that is given twice is changed once.
     for name in dict.fromkeys(names):
@@ -239,7 +247,10 @@ def changes_by_name(
 
 
 def changes_by_selector(session: Session, selector: str, value: str) -> list[LabelChange]:
-    """Return the changes that set the label of the nodes of *selector* to *value*; empty selects all with GPUs."""
+    """Return the changes that set the label of the nodes of *selector* to *value*.
+
+    Empty selects all with GPUs.
+    """
     nodes = session.list(NODES.path(), labelSelector=selector or None)
     return [_change(node, value) for node in nodes if selector or _has_gpus(node)]
 

@@ -1,4 +1,7 @@
-"""What an admin sets up once, so that the plans of all users can be enforced: printed, applied and removed."""
+"""What an admin sets up once, so that the plans of all users can be enforced.
+
+Printed, applied and removed.
+"""
 
 import re
 import time
@@ -6,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from arena_topo.cluster import rbac
 from arena_topo.cluster.capabilities import KUEUE_GROUP, KUEUE_VERSIONS, pod_group_api, policy_api
-from arena_topo.cluster.rbac import binding, named, role, rule
+from arena_topo.cluster.permissions import RBAC_API, RBAC_GROUP, binding, named, role, rule
 from arena_topo.errors import ArenaTopoError, NotFound, UsageError, WaitTimeout
-from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import PODS, path_of, resource_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import (
     CHECK_CONTROLLER,
@@ -53,8 +55,8 @@ USER_RULES = [
     rule("kueue.x-k8s.io", "localqueues", "get"),
     rule("kueue.x-k8s.io", "workloads", "list"),
 ]
-"""In the namespace of the jobs: submit, get, logs and delete; then runtimes, Services, events, plans, files, gates, gangs,
-exact GPUs and queues."""
+"""In the namespace of the jobs: submit, get, logs and delete; then runtimes, Services, events, plans, files,
+gates, gangs, exact GPUs and queues."""
 
 TOPOLOGY_RULES = [
     rule("core", "nodes pods", "list"),
@@ -83,7 +85,6 @@ TOPOLOGY_RULES = [
 
 
 def _roles() -> list[Object]:
-    """Return the two ClusterRoles."""
     return [role(named(_USER, _LABELS), USER_RULES), role(named(_TOPOLOGY, _LABELS), TOPOLOGY_RULES)]
 
 
@@ -105,11 +106,11 @@ def bindings(user: str, namespace: str) -> list[Object]:
 def _subject(user: str) -> Object:
     kind, _, name = user.partition(":")
     if kind in {"user", "group"} and name:
-        return {"apiGroup": rbac.GROUP, "kind": kind.capitalize(), "name": name}
+        return {"apiGroup": RBAC_GROUP, "kind": kind.capitalize(), "name": name}
     if kind == "serviceaccount" and (match := re.fullmatch(r"([^/]+)/([^/]+)", name)):
         return {"kind": "ServiceAccount", "namespace": match[1], "name": match[2]}
     raise UsageError(
-        f"--users: {user!r} names nobody",
+        f"--users: {user!r} is not a user",
         hint="write user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME",
     )
 
@@ -122,21 +123,21 @@ _REMOVED = (
     ("apps/v1", "DaemonSet"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-    (rbac.API_VERSION, "RoleBinding"),
-    (rbac.API_VERSION, "ClusterRoleBinding"),
-    (rbac.API_VERSION, "ClusterRole"),
+    (RBAC_API, "RoleBinding"),
+    (RBAC_API, "ClusterRoleBinding"),
+    (RBAC_API, "ClusterRole"),
     ("v1", "ServiceAccount"),
 )
 """Kinds in the order in which they are removed: nothing that is left refers to what is gone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServedApis:
-    """What a cluster serves that decides the form of the admission policy.
+class SetupFacts:
+    """What a cluster serves that decides the form of the setup; the defaults are those of a current one.
 
-    ``policy_api`` is the version of the policy's API, empty where it is not served; ``gangs`` says whether pods can
-    belong to kube-scheduler's own PodGroups. ``validates`` says whether a policy can keep agents to their own nodes.
-    ``kueue`` is the version of Kueue's API.
+    ``policy_api`` is the version of the policy's API, empty where it is not served; ``gangs`` says whether
+    pods can belong to kube-scheduler's own PodGroups. ``validates`` says whether a policy can keep agents to
+    their own nodes. ``kueue`` is the version of Kueue's API.
     """
 
     policy_api: str = "v1"
@@ -145,29 +146,29 @@ class ServedApis:
     kueue: str = KUEUE_VERSIONS[0]
 
 
-def served_apis(session: Session) -> ServedApis:
+def setup_facts(session: Session) -> SetupFacts:
     """Return what the cluster of *session* serves."""
-    served = served_versions(session)
-    validating = version_of_resource(session, served, GROUP, ("v1",), "validatingadmissionpolicies")
-    return ServedApis(
-        policy_api=policy_api(session, served),
-        gangs=bool(pod_group_api(session, served)),
-        validates=bool(validating),
-        kueue=preferred_version(served, KUEUE_GROUP, KUEUE_VERSIONS),
+    apis = ServedApis(session)
+    return SetupFacts(
+        policy_api=policy_api(apis),
+        gangs=bool(pod_group_api(apis)),
+        validates=bool(apis.version_with(GROUP, ("v1",), "validatingadmissionpolicies")),
+        kueue=apis.preferred(KUEUE_GROUP, KUEUE_VERSIONS),
     )
 
 
 def setup_objects(
-    apis: ServedApis, users: Sequence[str], namespace: str
+    facts: SetupFacts, users: Sequence[str], namespace: str
 ) -> tuple[list[Object], tuple[str, ...]]:
     """Return the objects of the setup, and notes on them for the admin.
 
-    Each of *users* (see ``bindings``) may submit in *namespace*. Raises ``UsageError`` for a text that names nobody.
+    Each of *users* (see ``bindings``) may submit in *namespace*. Raises ``UsageError`` for a text that is not
+    a user.
     """
-    policy = policy_objects(apis.policy_api, gangs=apis.gangs) if apis.policy_api else ()
+    policy = policy_objects(facts.policy_api, gangs=facts.gangs) if facts.policy_api else ()
     user_bindings = [each for user in users for each in bindings(user, namespace)]
     notes = []
-    if not apis.policy_api:
+    if not facts.policy_api:
         notes.append(
             "this cluster does not serve MutatingAdmissionPolicy (Kubernetes 1.36 does): the admission policy is left "
             "out, and workers are pinned by gates or node affinity"
@@ -214,7 +215,8 @@ def remove(session: Session, objects: Iterable[Object]) -> Iterator[Object]:
         yield item
 
 
-# What an admin sets up so that our planner answers Kueue: the admission check, and the kind of its parameters.
+# What an admin sets up so that our planner answers Kueue: the admission check, and the kind of its
+# parameters.
 
 _CHECK = "arena-topo"
 """The name that setup gives the check; the controller knows its checks by their ``controllerName``."""
@@ -276,7 +278,8 @@ def _parameters_definition() -> Object:
     }
 
 
-# Whether the API server applies the admission policy: it learns of a new one about a second after it is stored.
+# Whether the API server applies the admission policy: it learns of a new one about a second after it is
+# stored.
 
 _NODE = "arena-topo-probe"
 _SECONDS, _PAUSE = 30.0, 0.2
@@ -291,7 +294,8 @@ def wait_until_applied(
 ) -> bool:
     """Return once the API server pins a worker that is tried out in *namespace*; nothing is stored there.
 
-    False where nothing shows it, for example because the user cannot create pods. Raises ``WaitTimeout`` where it still does not.
+    False where nothing shows it, for example because the user cannot create pods. Raises ``WaitTimeout``
+    where it still does not.
     """
     deadline = clock() + _SECONDS
     while True:
@@ -313,8 +317,8 @@ def wait_until_applied(
 def _worker(namespace: str) -> Object:
     """Return a pod with a pin, which every Pod Security Standard admits.
 
-    It is known by its label, as a policy from before other kinds of jobs than MPIJobs would not: while that one is
-    replaced, it must not pass for the new one.
+    It is known by its label, as a policy from before other kinds of jobs than MPIJobs would not: while that
+    one is replaced, it must not pass for the new one.
     """
     restricted = {
         "allowPrivilegeEscalation": False,

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from arena_topo.errors import Forbidden
+from arena_topo.errors import DocumentError, Forbidden
 from arena_topo.kube.bulk_read import Container, Pod, PodSpec, RawCluster, read_cluster
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import Snapshot
@@ -15,7 +15,6 @@ from arena_topo.model.text.quantity import Resources, resources
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.objects import (
     POD_ANNOTATIONS,
-    Malformed,
     NodeFacts,
     PodFacts,
     RawObject,
@@ -35,10 +34,11 @@ def take_snapshot(
 ) -> Snapshot:
     """Return the cluster of *session* as it is now.
 
-    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The pods that belong to a job and
-    hold something are added to *of_jobs*. The snapshot's warnings name the resources that the user may not list and the
-    objects that could not be read. Raises ``Forbidden`` when the user may not list the nodes; with *needs_pods* also where
-    he may not list the pods, without which everything seems to be free.
+    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The pods that
+    belong to a job and hold something are added to *of_jobs*. The snapshot's warnings name the resources that
+    the user cannot list and the objects that could not be read. Raises ``Forbidden`` when the user cannot
+    list the nodes; with *needs_pods* also where the pods cannot be listed, without which everything seems to
+    be free.
     """
     # assemble() reads the pods while they arrive, page by page: no list of all of them is ever held.
     with _without_garbage_collection():
@@ -50,8 +50,8 @@ def take_snapshot(
             levels=levels,
         )
     if needs_pods and "pods" in raw.forbidden:
-        raise Forbidden("you may not list pods in all namespaces")
-    forbidden = [f"you may not list {plural}: data from them is missing" for plural in raw.forbidden]
+        raise Forbidden("you cannot list pods in all namespaces")
+    forbidden = [f"you cannot list {plural}: data from them is missing" for plural in raw.forbidden]
     return Snapshot(
         nodes=snapshot.nodes,
         fabric=snapshot.fabric,
@@ -87,7 +87,7 @@ def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]
             if facts.name not in seen:
                 seen.add(facts.name)
                 yield facts
-        except Malformed as error:
+        except DocumentError as error:
             # One malformed object must not hide the rest of the cluster.
             warnings.append(skipped(identity(node, "Node"), error))
 
@@ -146,7 +146,7 @@ def _container(container: Container) -> ContainerRequests:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Keep the collector from going through a large cluster again and again while it is decoded: half the time."""
+    """Keep the garbage collector out of decoding a large cluster, where it takes half of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,8 +1,10 @@
-"""The runtime of a TrainJob: the pod template lies in it, and what of that decides a placement is written onto the job.
+"""The runtime of a TrainJob.
 
-Later plans read only jobs, and most users may not read runtimes of other namespaces. For example, of a runtime
-whose pods tolerate a taint and request 4 CPUs, and a job that asks for 8 GPUs a node, the job gets the toleration in its
-own patch, and the annotation ``arena-topo.dev/pod-requests: {"cpu":"4","nvidia.com/gpu":"8"}``.
+The pod template lies in it, and what of that decides a placement is written onto the job.
+Later plans read only jobs, and most users cannot read runtimes of other namespaces. For example, of a runtime
+whose pods tolerate a taint and request 4 CPUs, and a job that asks for 8 GPUs a node, the job gets the
+toleration in its own patch, and the annotation ``arena-topo.dev/pod-requests:
+{"cpu":"4","nvidia.com/gpu":"8"}``.
 """
 
 import json
@@ -16,10 +18,9 @@ from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
 from arena_topo.manifest.gang import quantities
 from arena_topo.model.keys import POD_COUNT, POD_REQUESTS
-from arena_topo.model.object_shapes import TRAINING_RUNTIME
-from arena_topo.model.objects import Object, section
+from arena_topo.model.objects import TRAINING_RUNTIME, Object, section
 from arena_topo.model.pods import pod_spec_requests
-from arena_topo.model.text.shapes import fitted
+from arena_topo.model.text.documents import fitted
 
 _DEFAULT = "ClusterTrainingRuntime"
 _RUNTIMES = {
@@ -33,7 +34,8 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 def with_runtime(session: Session, job: Object) -> tuple[Object, tuple[str, ...]]:
     """Return the TrainJob *job* with what its runtime says of placements, and what the user should know.
 
-    Raises ``NotFound`` for a runtime that does not exist, ``UsageError`` for one whose pods cannot be planned.
+    Raises ``NotFound`` for a runtime that does not exist, ``UsageError`` for one whose pods cannot be
+    planned.
     """
     reference = job["spec"].get("runtimeRef") or {}
     kind, name = str(reference.get("kind") or _DEFAULT), str(reference.get("name") or "")
@@ -46,7 +48,7 @@ def with_runtime(session: Session, job: Object) -> tuple[Object, tuple[str, ...]
     try:
         runtime = fitted(session.get(path), TRAINING_RUNTIME)
     except Forbidden:
-        note = f"you may not read the {kind} {name}: the job is planned by what it says itself"
+        note = f"you cannot read the {kind} {name}: the job is planned by what it says itself"
         return with_patch(deepcopy(job)), (note,)
     except NotFound as error:
         raise NotFound(
@@ -89,7 +91,6 @@ def _written_down(job: Object, runtime: Object, name: str) -> Object:
 
 
 def _pod_of(runtime: Object) -> Object | None:
-    """Return the pod spec of the role that trains, None where there is none."""
     template = runtime["spec"].get("template") or {}
     for role in (template.get("spec") or {}).get("replicatedJobs") or ():
         pod: Object = (((role.get("template") or {}).get("spec") or {}).get("template") or {}).get(
@@ -102,7 +103,7 @@ def _pod_of(runtime: Object) -> Object | None:
 
 
 def _patches_of_others(job: Object) -> Iterator[Object]:
-    """Yield what the patches of other managers say of the pods that train, in the order in which Trainer applies them."""
+    """Yield the patches of other managers for the pods that train, in the order Trainer applies them."""
     for patch in job["spec"].get("runtimePatches") or ():
         spec = ((patch.get("trainingRuntimeSpec") or {}).get("template") or {}).get("spec") or {}
         for role in spec.get("replicatedJobs") or ():
@@ -112,14 +113,20 @@ def _patches_of_others(job: Object) -> Iterator[Object]:
 
 
 def _combined(pod: Object, patch: Object) -> Object:
-    """Return where pods of *pod* with *patch* may go: selectors add up, and the rest of a patch stands for the runtime's."""
+    """Return where pods of *pod* with *patch* may go.
+
+    Selectors add up, and the rest of a patch stands for the runtime's.
+    """
     found = {key: patch.get(key) or pod.get(key) for key in _PLACEMENT}
     found["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **(patch.get("nodeSelector") or {})}
     return {key: value for key, value in found.items() if value}
 
 
 def _with_resources(pod: Object, asked: Object) -> Object:
-    """Return *pod* with what the job asks for a node, in its container that trains: each resource replaces the runtime's."""
+    """Return *pod* with what the job asks for a node, in its container that trains.
+
+    Each resource replaces the runtime's.
+    """
     containers = [
         {**container, "resources": _merged(container.get("resources") or {}, asked)}
         if container.get("name") == NODE

@@ -11,7 +11,7 @@ from arena_topo.model.objects import Object
 
 
 def chief_pod(pods: Sequence[Object]) -> Object | None:
-    """Return the newest launcher, master or first pod among *pods* that got beyond Pending, else the newest, None without any."""
+    """Return the newest launcher, master or first pod of *pods* that got beyond Pending, else the newest."""
     # A batch Job retries what failed with a new pod, and a pending one has no log and no end to report yet.
     chiefs = sorted(filter(is_chief, pods), key=lambda pod: (_is_beyond_pending(pod), _created(pod)))
     return chiefs[-1] if chiefs else None
@@ -27,7 +27,8 @@ def _created(pod: Object) -> str:
 
 # Not asked of the kinds, whose table get and logs do without: a test compares them.
 SUCCEEDED = ("Succeeded", "Complete", "Completed")
-"""The conditions of jobs of all kinds that have ended well; none uses the word of another for anything else."""
+"""The conditions of jobs of all kinds that have ended well; none uses the word of another for anything
+else."""
 
 FAILED = ("Failed",)
 _ALPHA_FINAL = ("Succeeded", "Failed")
@@ -51,7 +52,7 @@ def ending(job: Object) -> Ending | None:
 
 
 def true_condition(job: Object, *kinds: str) -> Object | None:
-    """Return the first condition of *job* that is true and one of *kinds*, None where there is none."""
+    """Return the first condition of *job* that is true and one of *kinds*, None if there is none."""
     conditions = (job.get("status") or {}).get("conditions") or ()
     return next(
         (
@@ -74,7 +75,7 @@ def has_ended(job: Object) -> bool:
 
 
 def ended_without_condition(job: Object) -> bool:
-    """Whether *job* has ended as one of v1alpha1, which writes no conditions, only the state of its launcher."""
+    """Whether *job* has ended as one of v1alpha1, which only writes the state of its launcher."""
     return (job.get("status") or {}).get("launcherStatus") in _ALPHA_FINAL
 
 
@@ -90,7 +91,8 @@ def pod_word(pod: Object) -> str:
     if _is_gated(status):
         word = "SchedulingGated"
     word = _init_word(pod, status) or _container_word(status) or word
-    # The node controller marks the pods of a node that has stopped reporting: no kubelet will confirm their end.
+    # The node controller marks the pods of a node that has stopped reporting: no kubelet will confirm their
+    # end.
     if pod["metadata"].get("deletionTimestamp"):
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return word
@@ -201,13 +203,16 @@ def _last_end(container: Object) -> str:
     )
 
 
-# Why a job failed, in one line: how its launcher or first pod ended, and the first of the others that did not end well.
+# Why a job failed, in one line: how its launcher or first pod ended, and the first of the others that did not
+# end well.
 #
-# Where a worker dies, mpirun on the launcher fails a moment later, and the operator says of the job no more than that
-# its backoff limit is reached. The first failure by the kubelets' clocks is therefore the one to look at.
+# Where a worker dies, mpirun on the launcher fails a moment later, and the operator says of the job no more
+# than that its backoff limit is reached. The first failure by the kubelets' clocks is therefore the one to
+# look at.
 
 _SIGNALS = {134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
-"""Exit codes of shells and container runtimes for a process that a signal ended: 128 and the signal's number."""
+"""Exit codes of shells and container runtimes for a process that a signal ended: 128 and the signal's
+number."""
 
 _LONGEST_MESSAGE = 300
 """Characters that are shown of what a container left as its last words, which may be a page of a log."""
@@ -215,7 +220,7 @@ _LONGEST_MESSAGE = 300
 
 @dataclass(frozen=True, slots=True)
 class PodFailure:
-    """How a pod failed: in words, and when by its kubelet's clock (empty where nobody says)."""
+    """How a pod failed: in words, and when by its kubelet's clock (empty where it is unknown)."""
 
     pod: str
     words: str
@@ -223,7 +228,10 @@ class PodFailure:
 
 
 def failure_message(kind: Kind, job: Object, pods: Sequence[Object], chief: Object | None) -> str:
-    """Return why *job* failed: ``the launcher exited with code 7; first worker to fail: job-worker-1, OOMKilled``."""
+    """Return why *job* failed.
+
+    For example ``the launcher exited with code 7; first worker to fail: job-worker-1, OOMKilled``.
+    """
     of_chief = None if chief is None else pod_failure(chief)
     worker = first_failed_worker(pods)
     condition = true_condition(job, "Failed") or {}

@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from arena_topo.errors import Conflict, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
-from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import PODS, path_of, resource_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import Pins
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import DRA_GPU
 from arena_topo.model.kind import Kind, Loose, number_of, planned_noun
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
+from arena_topo.model.placement_options import Pin
 from arena_topo.model.plan_record import (
     Enforcement,
     GpuEnforcement,
-    Pin,
     PlanRecord,
+    Slot,
     Stage,
     encode,
     slots_by_node,
@@ -37,7 +37,8 @@ from arena_topo.pin.gates import is_gated, release_patch
 class PinSupport:
     """What of a cluster decides how a plan can be enforced.
 
-    ``admission``: our policy is installed and current; ``keeps_gates``: the served MPIJob keeps scheduling gates.
+    ``admission``: our policy is installed and current; ``keeps_gates``: the served MPIJob keeps scheduling
+    gates.
     """
 
     kind: Kind
@@ -52,15 +53,17 @@ def choose_enforcement(pin: Pin, support: PinSupport, *, gates_are_the_gang: boo
         return Enforcement.GATES
     if pin is Pin.NONE:
         return Enforcement.NONE
-    # v1alpha1 can be neither suspended nor gated, so nothing could wait for a plan to be confirmed. --pin=nodes asks
-    # for the set of nodes alone, which leaves the scheduler its choice among them.
+    # v1alpha1 can be neither suspended nor gated, so nothing could wait for a plan to be confirmed.
+    # --pin=nodes asks only for the set of nodes, which leaves the scheduler its choice among them.
     each_worker = bool(support.kind.suspend) and pin is not Pin.NODES
-    # The policy comes first: it places a recreated worker by itself, which a gate leaves to arena-topo resume.
+    # The policy comes first: it places a recreated worker by itself, which a gate leaves to arena-topo
+    # resume.
     if each_worker and support.admission:
         return Enforcement.ADMISSION
     if each_worker and support.keeps_gates:
         return Enforcement.GATES
-    # An affinity is known once the plan is confirmed, and then neither the webhook of JobSet nor Kubernetes takes it any more.
+    # An affinity is known once the plan is confirmed, and then neither the webhook of JobSet nor Kubernetes
+    # takes it any more.
     if support.kind.loose is Loose.SCHEDULING:
         if pin is Pin.AUTO:
             return Enforcement.NONE
@@ -83,7 +86,7 @@ def choose_enforcement(pin: Pin, support: PinSupport, *, gates_are_the_gang: boo
 
 
 def suspended_with_plan(record: PlanRecord) -> Pins:
-    """Return the pins of a job that is created with the proposal *record* and waits until that is confirmed."""
+    """Return the pins of a job that is created with the proposal *record* and waits for its confirmation."""
     gated = record.enforcement is Enforcement.GATES
     return Pins(plan=encode(record), new=True, gated=gated, suspended=None if gated else True)
 
@@ -91,10 +94,10 @@ def suspended_with_plan(record: PlanRecord) -> Pins:
 def rewritten(job: Object, record: PlanRecord, uuids: Mapping[int, Sequence[str]] | None = None) -> Pins:
     """Return the pins by which the waiting *job* gets the plan *record*, in place of the one before.
 
-    A confirmed plan starts the job: its pins take effect, and the operator may create the pods. Gated workers are
-    released one by one after that. *uuids* are the workers' GPUs, where the plan enforces them.
+    A confirmed plan starts the job: its pins take effect, and the operator may create the pods. Gated workers
+    are released one by one after that. *uuids* are the workers' GPUs, where the plan enforces them.
     """
-    # A plan that is only proposed, or waits, must not start anything: the text of the plan alone is replaced.
+    # A plan that is only proposed, or waits, must not start anything: only the text of the plan is replaced.
     if record.stage is not Stage.CONFIRMED:
         return Pins(plan=encode(record))
     started = Pins(plan=encode(record), suspended=False)
@@ -135,7 +138,6 @@ def pins_of(job: Object, record: PlanRecord) -> Pins:
 def _run_lists(
     job: Object, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
 ) -> dict[str, str]:
-    """Return the lists that the admission policy reads."""
     gpus = record.gpu_enforcement
     claimants = claimant_by_worker(record) if gpus.by_claim else {}
     # HAMi allocates by UUID; workers that share a claim find by UUID which of its GPUs are their own.
@@ -154,40 +156,14 @@ def _run_lists(
 
 
 def claimant_by_worker(record: PlanRecord) -> dict[int, int]:
-    """Map each worker with GPUs to the one whose name its claim carries: itself, or the first that shares the claim."""
+    """Map each worker with GPUs to the one whose name its claim carries.
+
+    That is itself, or the first that shares the claim.
+    """
     if record.gpu_enforcement is not GpuEnforcement.SHARED_CLAIMS:
         # Of alike pods a plan may not know the GPUs, and all claim some.
         return {slot.worker: slot.worker for slot in record.slots if slot.gpus or not record.roles}
     return {slot.worker: slots[0].worker for slots in slots_by_node(record).values() for slot in slots}
-
-
-_ENFORCED_GPUS = {
-    GpuEnforcement.CLAIMS: "each on its own GPUs, by a DRA claim",
-    GpuEnforcement.SHARED_CLAIMS: (
-        "the workers of a node share a DRA claim, each its own GPUs first (experimental: not seen on hardware yet)"
-    ),
-    GpuEnforcement.UUIDS: "each on its own GPUs, requested from HAMi by UUID",
-    GpuEnforcement.NONE: "which GPUs of the node it gets is the kubelet's choice",
-}
-
-_ENFORCED = {
-    Enforcement.ADMISSION: "all workers together, each on its node, by the cluster's admission policy",
-    Enforcement.GATES: (
-        "all workers together, each on its node, by scheduling gates; "
-        "a recreated worker waits for arena-topo resume"
-    ),
-    Enforcement.AFFINITY: "the set of nodes, by node affinity; which worker goes where is left to the scheduler",
-    Enforcement.NONE: "nothing: the placement is a prediction",
-}
-
-
-def enforced_text(record: PlanRecord) -> str:
-    """Return the notes for users on the confirmed *record*: what is enforced, and by what."""
-    text = _ENFORCED[record.enforcement]
-    # Of GPUs there is something to say only where the plan knows them and each worker has a node of its own.
-    if not (record.enforcement.places_each_worker and any(slot.gpus for slot in record.slots)):
-        return text
-    return f"{text}; {_ENFORCED_GPUS[record.gpu_enforcement]}"
 
 
 # Which GPUs of its node each worker gets, where that can be enforced: by DRA claims, or by HAMi's annotation.
@@ -206,8 +182,8 @@ def choose_gpu_enforcement(
 ) -> GpuEnforcement:
     """Return how the GPUs of *slots*, which the workers request by *gpu_resource*, are enforced.
 
-    Raises ``UsageError`` where that is less than *pin* or *share* needs, and where GPUs are allocated by claims alone
-    but nothing can give each worker its own.
+    Raises ``UsageError`` where that is less than *pin* or *share* needs, and where GPUs are only allocated by
+    claims but nothing can give each worker its own.
     """
     possible = _strongest_possible(slots, snapshot, gpu_resource, enforcement, share=share)
     if share and possible is not GpuEnforcement.SHARED_CLAIMS:
@@ -220,7 +196,8 @@ def choose_gpu_enforcement(
             "--pin=gpus cannot be enforced on this cluster: it needs GPUs of a DRA driver, or HAMi's",
             hint="use --pin=auto, which says what is only predicted",
         )
-    # HAMi can choose by itself, so --pin=workers leaves it the choice; a claim must name the GPUs in any case.
+    # HAMi can choose by itself, so --pin=workers leaves it the choice; a claim must name the GPUs in any
+    # case.
     if pin is Pin.WORKERS and possible is GpuEnforcement.UUIDS:
         return GpuEnforcement.NONE
     return possible
@@ -240,7 +217,8 @@ def _strongest_possible(
         )
     nodes = {node.name: node for node in snapshot.nodes}
     with_gpus = [nodes[slot.node] for slot in slots if slot.gpus]
-    # HAMi reads the UUIDs from the pod's annotation, which the policy writes, or the patch that opens the gate.
+    # HAMi reads the UUIDs from the pod's annotation, which the policy writes, or the patch that opens the
+    # gate.
     by_hami = bool(with_gpus) and all(_is_hami(node) for node in with_gpus)
     return GpuEnforcement.UUIDS if by_hami and enforcement.places_each_worker else GpuEnforcement.NONE
 
@@ -248,8 +226,8 @@ def _strongest_possible(
 def uuids_of(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
     """Return the UUIDs of each worker's GPUs, by its index; empty strings where a node does not publish them.
 
-    Workers that share a claim have all GPUs of the claim, their own first. For example, with worker 0 on GPUs 0 and 1
-    of a node and worker 1 on GPUs 2 and 3, worker 1 gets the UUIDs of GPUs 2, 3, 0 and 1.
+    Workers that share a claim have all GPUs of the claim, their own first. For example, with worker 0 on GPUs
+    0 and 1 of a node and worker 1 on GPUs 2 and 3, worker 1 gets the UUIDs of GPUs 2, 3, 0 and 1.
     """
     published = {node.name: {gpu.index: gpu.uuid for gpu in node.gpus} for node in snapshot.nodes}
     own = {
@@ -272,8 +250,8 @@ def create_claims(
 ) -> None:
     """Create the claim of every worker, or of every node where they are shared.
 
-    A claim that exists for other GPUs, of an earlier plan, is recreated. Raises ``NotFound`` where the cluster serves
-    no claims, ``UsageError`` where a GPU's UUID is not known.
+    A claim that exists for other GPUs, of an earlier plan, is recreated. Raises ``NotFound`` where the
+    cluster serves no claims, ``UsageError`` where a GPU's UUID is not known.
     """
     if any(not uuid for gpus in uuids.values() for uuid in gpus):
         raise UsageError("a planned GPU has no known UUID, so it cannot be claimed", hint="use --pin=none")
@@ -295,7 +273,8 @@ def _create(session: Session, wanted: Object) -> None:
         # An interrupted submit, or a proposal that lost, left it; for the same GPUs it serves as it is.
         if same_gpus(existing, wanted):
             return
-        # A reserved claim belongs to pods that have been scheduled, and its finalizer keeps it until they have ended.
+        # A reserved claim belongs to pods that have been scheduled, and its finalizer keeps it until they
+        # have ended.
         if (existing.get("status") or {}).get("reservedFor"):
             raise Conflict(
                 f"the claim {meta['name']} is in use with other GPUs",
@@ -307,7 +286,7 @@ def _create(session: Session, wanted: Object) -> None:
 
 
 def _served_version(session: Session) -> str:
-    newest = preferred_version(served_versions(session), GROUP, VERSIONS)
+    newest = ServedApis(session).preferred(GROUP, VERSIONS)
     if not newest:
         raise NotFound(f"this cluster serves no ResourceClaims ({GROUP})", status=404)
     return newest
@@ -326,7 +305,10 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """How far a release has got: workers released by it, workers released before, and workers that do not exist yet."""
+    """How far a release has got.
+
+    Workers released by it, workers released before, and workers that do not exist yet.
+    """
 
     now: int
     before: int
@@ -341,7 +323,7 @@ def gated_workers(session: Session, served: ServedJob) -> frozenset[int]:
 def ungate_existing(
     session: Session, served: ServedJob, record: PlanRecord, uuids: Uuids | None = None
 ) -> Released:
-    """Release every gated worker of the job that exists to its place in *record*, and to its GPUs where given."""
+    """Release every gated worker that exists to its place in *record*, and to its GPUs where given."""
     workers = dict(_workers(session, served))
     gated = {index: pod for index, pod in workers.items() if is_gated(pod)}
     for slot in record.slots:

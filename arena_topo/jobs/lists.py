@@ -9,10 +9,10 @@ from typing import Any, Generic, TypeVar
 
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.conditions import ended_without_condition
-from arena_topo.jobs.lookup import in_served_version, means_mpijobs, other_kinds
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, launchers_selector, parse_worker_name, replicas
 from arena_topo.kube.resources import JOBS, PODS, jobs_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Decode, Session, items_of
 from arena_topo.model.job_view import JobStatus, JobView
 from arena_topo.model.kind import Kind, api_version
@@ -55,15 +55,16 @@ class Meanwhile(Generic[Value]):
 
 # All jobs of a namespace or of the cluster, in few calls.
 #
-# A list that is printed as a table reads the jobs, their launchers, and of their workers no more than the line that
-# ``kubectl get pods`` prints of each: 3,000 pods are 29 MB, and their lines 0.8 MB. The rules for a job's status then see
-# a worker that says as much as the line says.
+# A list that is printed as a table reads the jobs, their launchers, and of their workers no more than the
+# line that ``kubectl get pods`` prints of each: 3,000 pods are 29 MB, and their lines 0.8 MB. The rules for a
+# job's status then see a worker that says as much as the line says.
 
 _JobKey = tuple[str, str]
 """A job's namespace and name."""
 
 _LARGE = 2**19
-"""Bytes of a page from which on leaving out fields saves more than the 15 ms that the import of its decoder takes."""
+"""Bytes of a page from which on leaving out fields saves more than the 15 ms that the import of its decoder
+takes."""
 
 _FEW_PODS = 100
 """Pods that have half a megabyte."""
@@ -88,28 +89,31 @@ _RUNS = frozenset({"Running", "NotReady", "Terminating", "Unknown"})
 def list_jobs(
     session: Session, *, all_namespaces: bool = False, selector: str = "", whole: bool = False
 ) -> list[JobView]:
-    """Return the jobs that the label *selector* chooses, the newest first; *whole* ones have all that ``get`` shows.
+    """Return the jobs that the label *selector* chooses, the newest first.
 
-    Without *whole* the instances of many MPIJobs are rough, and none has a plan. Two calls for MPIJobs, three for many of
-    them, one more for v1alpha1, and one for each further page; two that find the other kinds which are served, and two for
-    each of these, while MPIJobs are read. Raises ``NotFound`` where the cluster serves none of the kinds that are meant.
+    *whole* ones have all that ``get`` shows. Without *whole* the instances of many MPIJobs are rough, and
+    none has a plan. Two calls for MPIJobs, three for many of them, one more for v1alpha1, and one for each
+    further page; two that find the other kinds which are served, and two for each of these, while MPIJobs are
+    read. Raises ``NotFound`` where the cluster serves none of the kinds that are meant.
     """
     namespace = "" if all_namespaces else session.namespace
 
     def others() -> list[JobView] | None:
-        kinds = other_kinds(session)
+        kinds = ServedApis(session).other_kinds()
         found: list[JobView] = []
         for kind in kinds:
             try:
                 found += _jobs_of_kind(session, kind, namespace, selector, whole=whole)
             except Forbidden:
-                # Every cluster has batch Jobs, and users who cannot list them are no worse off than without them.
+                # Every cluster has batch Jobs, and users who cannot list them are no worse off than without
+                # them.
                 if session.kinds or not kind.listed:
                     raise
-        # Batch Jobs are served everywhere: they alone are no reason to take a cluster for one that has training jobs.
+        # Batch Jobs are served everywhere: by themselves they are no reason to take a cluster for one that
+        # has training jobs.
         return found if found or not all(kind.listed for kind in kinds) else None
 
-    if not means_mpijobs(session):
+    if not ServedApis(session).means_mpijobs:
         return newest_first(others() or ())
     meanwhile = Meanwhile(others)
     views: list[JobView] = []
@@ -148,7 +152,7 @@ def _mpi_jobs(session: Session, namespace: str, selector: str, *, whole: bool) -
         pages = session.pages(path, read_body if whole else _lean(path), labelSelector=selector or None)
         return next(pages), pages
 
-    version, (first, further) = in_served_version(session, begin)
+    version, (first, further) = ServedApis(session).read_mpijobs(begin)
     jobs, are_all = list(items_of(first)), not (first.get("metadata") or {}).get("continue")
     if are_all and not jobs:
         return []
@@ -206,7 +210,7 @@ def _whole_pods(session: Session, kind: Kind, namespace: str) -> dict[_JobKey, l
 
 
 def _have_few_pods(jobs: Sequence[Object]) -> bool:
-    """Whether all pods of *jobs* are read whole as fast as their launchers and their workers' lines in two calls."""
+    """Whether one call for all pods of *jobs* is as fast as two for launchers and workers' lines."""
     return sum(pods.count for job in jobs for pods in replicas(job)) <= _FEW_PODS
 
 
@@ -242,7 +246,7 @@ def _rough_pods(
 
 
 def _lean(path: str) -> Decode:
-    """Return what decodes a page of the list at *path*, a large one without the fields that nothing here reads."""
+    """Return what decodes a page of the list at *path*, a large one without fields that are not read."""
 
     def decode(body: bytes) -> Any:
         if len(body) < _LARGE:
@@ -255,7 +259,10 @@ def _lean(path: str) -> Decode:
 
 
 def _rough_worker(job: Object, template: Object, name: str, word: str, node: str) -> Object:
-    """Return the worker *name* of *job*, made from *template*, as far as its line says: the word of its status and its node."""
+    """Return the worker *name* of *job*, made from *template*, as far as its line says.
+
+    That is the word of its status, and its node.
+    """
     if _waits(word):
         status: Object = {
             "phase": "Pending",
@@ -279,21 +286,24 @@ def _rough_worker(job: Object, template: Object, name: str, word: str, node: str
 
 
 def _waits(word: str) -> bool:
-    """Whether a pod of this word has a container that waits. Source: k8s.io/kubernetes pkg/kubelet/images, container."""
+    """Whether a pod of this word has a container that waits.
+
+    Source: k8s.io/kubernetes pkg/kubelet/images, container.
+    """
     return (
         word in _WAITS or (word.startswith(("Init:", "Err")) and word != "Error") or word.endswith("BackOff")
     )
 
 
 def _launcher_jobs(session: Session, namespace: str) -> dict[_JobKey, Object]:
-    """Return the batch Jobs of launchers of v1alpha1, which alone say when such a job ended."""
+    """Return the batch Jobs of launchers of v1alpha1, the only ones that say when such a job ended."""
     selector = ApiVersion.V1ALPHA1.selector
     return {_key(job): job for job in session.list(JOBS.path(namespace), labelSelector=selector)}
 
 
 @dataclass(frozen=True, slots=True)
 class OldJobs:
-    """The jobs to delete with their ages in seconds, the oldest first, and how many others wait that are as old."""
+    """The jobs to delete with their ages in seconds, oldest first, and how many as old ones wait."""
 
     jobs: tuple[tuple[JobView, float], ...]
     waiting: int
@@ -302,8 +312,9 @@ class OldJobs:
 def old_jobs(
     session: Session, *, at_least: float, pending: bool = False, all_namespaces: bool = False
 ) -> OldJobs:
-    """Return the jobs that have ended and were created *at_least* so many seconds ago; *pending* ones if asked.
+    """Return the jobs that have ended and were created *at_least* so many seconds ago.
 
+    *pending* ones if asked.
     Raises ``NotFound`` where the cluster serves no MPIJob.
     """
     now = datetime.now(UTC)

@@ -6,19 +6,13 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.model.parallelism import Parallelism, read_parallelism
-from arena_topo.model.plan import Objective, TopologyPolicy
-from arena_topo.model.plan_record import Pin
+from arena_topo.model.placement_options import Objective, Parallelism, Pin, TopologyPolicy, read_parallelism
 from arena_topo.model.text.json import shown
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, read_measured, written
 
 if TYPE_CHECKING:
     from arena_topo.model.job_view import Goal
 
 _Word = TypeVar("_Word", bound=Enum)
-
-_MOST_MEASURED = 16 * 1024
-"""Characters of the measured bandwidths kept with a plan; a job's annotations have 256 KiB together."""
 
 GROW = "grow"
 """The option that ends where somebody gives the job a size."""
@@ -41,7 +35,6 @@ class PlanOptions:
     objective: Objective = Objective.BANDWIDTH
     share_gpus: bool = False
     levels: tuple[str, ...] = ()
-    model: BandwidthModel = DEFAULT_MODEL
     parallel: Parallelism | None = None
     grow: bool = False
 
@@ -49,11 +42,8 @@ class PlanOptions:
     def annotation(self) -> dict[str, str]:
         """The options that are kept with the job's plan, for ``options_from_annotation``.
 
-        ``coalesce`` is not: a submitted job has its final shape. Neither are measured bandwidths of more than
-        ``_MOST_MEASURED`` characters: anyone who resumes the job then plans by the predicted ones.
+        ``coalesce`` is not: a submitted job has its final shape.
         """
-        overrides = self.model.overrides
-        measured = written(overrides) if overrides else ""
         texts = {
             "required": self.required_level,
             "preferred": self.preferred_level,
@@ -62,10 +52,6 @@ class PlanOptions:
             "parallel": str(self.parallel) if self.parallel else "",
             "share": "true" if self.share_gpus else "",
             GROW: "true" if self.grow else "",
-            "measured": measured if len(measured) <= _MOST_MEASURED else "",
-            # The default is left out, so that a resumed job follows the default of the program that resumes
-            # it.
-            "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}
 
@@ -73,18 +59,18 @@ class PlanOptions:
 def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
     """Return the options that were kept with a plan.
 
-    Raises ``DocumentError`` for words, measured bandwidths and axes that are none.
+    Options that are not known here are ignored: earlier versions kept ``nccl`` and ``measured``. Raises
+    ``DocumentError`` for unknown words and malformed axes.
     """
     return PlanOptions(
         policy=_word(TopologyPolicy, annotation, "policy", TopologyPolicy.BEST_EFFORT),
         required_level=annotation.get("required", ""),
         preferred_level=annotation.get("preferred", ""),
         levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
-        objective=_word(Objective, annotation, "objective", Objective.BANDWIDTH),
+        objective=_objective(annotation),
         share_gpus=annotation.get("share") == "true",
         grow=grows(annotation),
         parallel=_parallel(annotation.get("parallel", "")),
-        model=_model(annotation.get("nccl", ""), annotation.get("measured", "")),
     )
 
 
@@ -105,20 +91,18 @@ def _word(kind: type[_Word], annotation: Mapping[str, str], key: str, default: _
         ) from error
 
 
+def _objective(annotation: Mapping[str, str]) -> Objective:
+    # Earlier versions had a third one; its jobs are planned by the default, as is every job that names none.
+    if annotation.get("objective") == "balanced":
+        return Objective.BANDWIDTH
+    return _word(Objective, annotation, "objective", Objective.BANDWIDTH)
+
+
 def _parallel(text: str) -> Parallelism | None:
     try:
         return read_parallelism(text, "the job's plan") if text else None
     except UsageError as error:
         raise DocumentError(str(error), hint="submit the job again") from error
-
-
-def _model(nccl: str, measured: str) -> BandwidthModel:
-    major, _, minor = nccl.partition(".")
-    version = (int(major), int(minor)) if minor.isdecimal() else DEFAULT_MODEL.nccl
-    # Anyone who may edit the job may edit its annotations.
-    if len(measured) > _MOST_MEASURED:
-        raise DocumentError("the plan's measured bandwidths are too long", hint="submit the job again")
-    return BandwidthModel(version, read_measured(measured, "the job's plan: measured") if measured else ())
 
 
 # What the user asks of a submit, besides the job itself.

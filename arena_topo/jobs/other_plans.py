@@ -1,4 +1,4 @@
-"""The plans that other jobs carry, as reservations that the planner must respect, as far as the jobs bear them out."""
+"""The plans of other jobs, as reservations that the planner must respect where the jobs bear them out."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,18 +14,17 @@ from arena_topo.jobs.plan import asked_roles, question_of
 from arena_topo.kinds.elastic import pods_of_job, worker_range
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import KINDS, kind_of
-from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, jobs_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import PLAN, PLANNED, PLANNED_KIND
 from arena_topo.model.kind import Kind, Member, api_version, is_suspended, offsets, planned_replicas
-from arena_topo.model.object_shapes import POD, TRAINING_JOB
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import POD, TRAINING_JOB, Object
 from arena_topo.model.plan import Demand
 from arena_topo.model.plan_record import PlanRecord, Stage, decode, plan_text
-from arena_topo.model.text.durations import parse_instant
-from arena_topo.model.text.shapes import Part, fitted
+from arena_topo.model.text.documents import Part, fitted, items, mapping
+from arena_topo.model.text.quantity import parse_instant
 from arena_topo.planner.reservations import (
     OtherPlan,
     Quota,
@@ -37,7 +36,7 @@ from arena_topo.planner.reservations import (
     within_quotas,
     without_reserved,
 )
-from arena_topo.topology.objects import Malformed, amounts, identity, items, mapping, skipped
+from arena_topo.topology.objects import amounts, identity, skipped
 
 Bound = Mapping[tuple[str, str, str], frozenset[Member]]
 """The planned pods that have a node, by the namespace, the kind in lower case and the name of their job."""
@@ -47,17 +46,21 @@ _BY_WORD = {kind.kind.lower(): kind for kind in KINDS}
 """A kind for each word; the pods of all versions of a kind are named alike."""
 
 _STALE = timedelta(seconds=15)
-"""Age at which a proposal's submitter is taken for dead. A live one confirms, or writes again, within a few seconds."""
+"""Age at which a proposal's submitter is taken for dead. A live one confirms, or writes again, within a few
+seconds."""
 
 _EXPIRED = timedelta(seconds=180)
-"""Age at which a proposal reserves nothing. A submitter confirms none that is older than ``LATEST_CONFIRMATION``."""
+"""Age at which a proposal reserves nothing. A submitter confirms none that is older than
+``LATEST_CONFIRMATION``."""
 
 LATEST_CONFIRMATION = timedelta(seconds=30)
-"""Age at which a submitter proposes again instead of confirming. With the fifty seconds in which a request is retried, and
-the minute after which an API server gives a request up, no confirmation takes effect once others ignore the proposal."""
+"""Age at which a submitter proposes again instead of confirming. With the fifty seconds in which a request is
+retried, and the minute after which an API server gives a request up, no confirmation takes effect once others
+ignore the proposal."""
 
 _AHEAD = timedelta(seconds=10)
-"""How far the clocks of several API servers of one cluster may be apart; what is later than that is no time of theirs."""
+"""How far the clocks of several API servers of one cluster may be apart; what is later than that is no time
+of theirs."""
 
 _SELECTOR = f"{PLANNED}=true"
 _WRITES_PLAN = f"f:{PLAN}"
@@ -70,7 +73,6 @@ def bound_workers(session: Session) -> Bound:
 
 
 def _bound_among(pods: Iterable[Object]) -> Bound:
-    """Return the workers among *pods*, those of planned jobs, that have a node."""
     bound: dict[tuple[str, str, str], set[Member]] = {}
     for pod in pods:
         word, member = member_of(pod)
@@ -80,7 +82,10 @@ def _bound_among(pods: Iterable[Object]) -> Bound:
 
 
 def member_of(pod: Object) -> tuple[str, Member | None]:
-    """Return the kind of the job that the planned *pod* is of, in lower case, and which pod of it; None where it is none."""
+    """Return the kind of the job that the planned *pod* is of, in lower case, and which pod of it.
+
+    None where it is no planned pod.
+    """
     word = str((pod["metadata"].get("labels") or {}).get(PLANNED_KIND, _MPIJOB))
     kind = _BY_WORD.get(word)
     return word, kind.member(pod) if kind else None
@@ -100,10 +105,10 @@ def other_plans(
     *,
     exclude_uid: str = "",
 ) -> list[OtherPlan]:
-    """Return what the plans of all jobs of *kinds*, all that are served, reserve that have not ended, but for the job with the uid *exclude_uid*.
+    """Return what the plans of all jobs of *kinds* reserve, except the job with the uid *exclude_uid*.
 
-    A plan counts as far as its job asks for the same, and could have it in *snapshot*. Jobs whose plans count for nothing
-    are named in *warnings*.
+    A plan counts as far as its job asks for the same, and could have it in *snapshot*. Jobs whose plans count
+    for nothing are named in *warnings*.
     """
     jobs = [job for kind in kinds for job in read_jobs(session, kind, planned=True)]
     others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid]
@@ -113,7 +118,8 @@ def other_plans(
 def _plans_of_jobs(
     session: Session, jobs: Iterable[Object], bound: Bound, snapshot: Snapshot, warnings: list[str]
 ) -> list[OtherPlan]:
-    # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he likes.
+    # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he
+    # likes.
     now = session.server_time or datetime.now(UTC)
     found = list(_plans((job for job in jobs if not has_ended(job)), bound, snapshot, now, warnings))
     # Hardly any plan reserves anything: the workers of most jobs have their nodes.
@@ -123,7 +129,10 @@ def _plans_of_jobs(
 
 
 def read_jobs(session: Session, kind: Kind, *, planned: bool) -> list[Object]:
-    """Return the jobs of *kind*, of the namespaces whose jobs the user may list; the *planned* ones alone where asked."""
+    """Return the jobs of *kind*, of the namespaces whose jobs the user may list.
+
+    Only the *planned* ones where asked.
+    """
     resource = jobs_of(kind)
     path, here = resource.path(), resource.path(session.namespace)
     try:
@@ -155,7 +164,7 @@ def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snap
 
     Users who cannot see it get what the controller has published of it.
     """
-    kinds = served_kinds(session, KINDS)
+    kinds = ServedApis(session).kinds(KINDS)
     try:
         # Listed before the snapshot, or a worker bound in between would be missed by both.
         bound = bound_workers(session)
@@ -169,11 +178,12 @@ def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snap
 
 
 def reservations(session: Session, snapshot: Snapshot | None = None) -> list[OtherPlan] | None:
-    """Return the plans that reserve anything now, oldest first; *snapshot* is the cluster, read where it is not given.
+    """Return the plans that reserve anything now, oldest first.
 
-    None where the user may not list what they are read from.
+    *snapshot* is the cluster, read where it is not given.
+    None where the user cannot list what they are read from.
     """
-    kinds = served_kinds(session, KINDS)
+    kinds = ServedApis(session).kinds(KINDS)
     try:
         bound = bound_workers(session)
         # On most clusters no job is planned: one short list shows it before all nodes and pods are read.
@@ -188,9 +198,10 @@ def reservations(session: Session, snapshot: Snapshot | None = None) -> list[Oth
 
 
 def settled(job: Object, record: PlanRecord) -> PlanRecord:
-    """Return *record*, the plan of *job*, as it is if nobody is left to finish a growth that it proposes.
+    """Return *record*, the plan of *job*, as it stands if a growth that it proposes is not finished.
 
-    The number of pods changes in the write that confirms their places: a plan with places for more is a proposal still.
+    The number of pods changes in the write that confirms their places: a plan with places for more is a
+    proposal still.
     """
     pods = pods_of_job(kind_of(job), job)
     if record.stage is not Stage.PROPOSED or len(record.slots) <= pods:
@@ -229,16 +240,18 @@ def _plans(
             warnings.append(skipped(identity(job, str(job.get("kind"))), error))
 
 
-UNTRUE = (ValueError, Malformed, DocumentError)
-"""What ``reserving_plan`` raises: anybody may write an annotation; what is false must not stop the planning of others."""
+UNTRUE = (ValueError, DocumentError)
+"""What ``reserving_plan`` raises: anybody may write an annotation; what is false must not stop the planning
+of others."""
 
 
 def reserving_plan(
     kind: Kind, job: Object, snapshot: Snapshot, nodes: Mapping[str, GpuNode], bound: frozenset[int]
 ) -> OtherPlan | None:
-    """Return the plan of *job* as far as it counts on *nodes*, those of *snapshot* by name; None where it reserves nothing.
+    """Return the plan of *job* as far as it counts on *nodes*, those of *snapshot* by name.
 
-    The planned pods with the numbers *bound* have a node. How old the plan is, is for ``aged``. Raises ``UNTRUE``.
+    None where it reserves nothing. The planned pods with the numbers *bound* have a node. How old the plan
+    is, is for ``aged``. Raises ``UNTRUE``.
     """
     meta = job["metadata"]
     record = _reserving(kind, job)
@@ -261,7 +274,7 @@ def aged(plan: OtherPlan, now: datetime) -> OtherPlan | None:
     """Return *plan* as it counts at the server's instant *now*, None once it has expired."""
     age = _age(plan.since, now)
     if plan.record.stage is Stage.PROPOSED and age > _EXPIRED:
-        # A growth that nobody finished leaves the job the places that it had.
+        # A growth that was not finished leaves the job the places that it had.
         return replace(plan, record=plan.if_given_up, if_given_up=None) if plan.if_given_up else None
     return replace(plan, stale=age > _STALE)
 
@@ -282,21 +295,28 @@ def numbers_of(kind: Kind, job: Object, members: Iterable[Member]) -> frozenset[
 
 
 def _reserving(kind: Kind, job: Object) -> PlanRecord | None:
-    """Return the plan of *job*, None where it reserves nothing. Raises ``ValueError`` for one that cannot be true."""
+    """Return the plan of *job*, None where it reserves nothing.
+
+    Raises ``ValueError`` for one that cannot be true.
+    """
     record = decode(plan_text(job) or "")
     # A job that waits has no slots.
     if record.stage in (Stage.WAITING, Stage.SUSPENDED):
         return None
     if not planned_replicas(kind, job):
         raise ValueError("it has a plan and no workers")
-    # Submit releases a job in the write that confirms its plan: one that is suspended anyway asks for nothing.
+    # Submit releases a job in the write that confirms its plan: one that is suspended anyway asks for
+    # nothing.
     if record.stage is Stage.CONFIRMED and is_suspended(kind, job):
         raise ValueError("its plan is confirmed, and the job is suspended")
     return record
 
 
 def age_of_plan(job: Object, now: datetime) -> timedelta:
-    """Return how long ago the plan of *job* was written; more than any limit where its time is in the future."""
+    """Return how long ago the plan of *job* was written.
+
+    More than any limit where its time is in the future.
+    """
     return _age(_written(job), now)
 
 
@@ -306,7 +326,7 @@ def _age(since: str, now: datetime) -> timedelta:
 
 
 def _written(job: Object) -> str:
-    """Return when the server took the plan of *job*, as it notes for the fields of each writer; else its creation."""
+    """Return when the server took the plan of *job*, by its note for each writer, else its creation."""
     meta = job["metadata"]
     times = [str(entry["time"]) for entry in entries_of_plan(job) if entry.get("time")]
     return max(times, key=parse_instant, default=str(meta["creationTimestamp"]))
@@ -325,7 +345,6 @@ def entries_of_plan(job: Object) -> Iterator[Object]:
 
 
 def _annotations_of(entry: Object) -> Object:
-    """Return the annotations that a writer owns by an *entry* of managedFields."""
     fields: Object = entry
     for key in ("fieldsV1", "f:metadata", "f:annotations"):
         below = fields.get(key)
@@ -334,7 +353,7 @@ def _annotations_of(entry: Object) -> Object:
 
 
 def _read_quotas(session: Session) -> Quotas:
-    """Return what the ResourceQuotas of all namespaces admit; none where the user may not list them."""
+    """Return what the ResourceQuotas of all namespaces admit; none where the user cannot list them."""
     try:
         return quotas_of(session.list(RESOURCE_QUOTAS.path()))
     except (Forbidden, NotFound):
@@ -342,34 +361,36 @@ def _read_quotas(session: Session) -> Quotas:
 
 
 def quotas_of(found: Iterable[Object]) -> Quotas:
-    """Return what the ResourceQuota objects *found* admit, by namespace; those that cannot be read admit anything."""
+    """Return what the ResourceQuota objects *found* admit, by namespace.
+
+    Those that cannot be read admit anything.
+    """
     quotas: dict[str, list[Quota]] = {}
     for quota in found:
         try:
             spec = mapping(quota, "spec")
             namespace = str(mapping(quota, "metadata").get("namespace", ""))
             read = Quota(quota_of(amounts(spec, "hard")), tuple(_scopes(spec)))
-        except Malformed:
+        except DocumentError:
             continue
         quotas.setdefault(namespace, []).append(read)
     return quotas
 
 
 def _scopes(spec: Mapping[str, object]) -> Iterator[Scope]:
-    """Yield the scopes of a quota, which must all match. Raises ``Malformed``."""
     plain = spec.get("scopes") or []
     if not isinstance(plain, list):
-        raise Malformed("scopes must be a list")
+        raise DocumentError("scopes must be a list")
     yield from (Scope(str(name)) for name in plain)
     for term in items(mapping(spec, "scopeSelector"), "matchExpressions"):
         values = term.get("values") or []
         if not isinstance(values, list):
-            raise Malformed("values must be a list")
+            raise DocumentError("values must be a list")
         yield Scope(str(term.get("scopeName")), str(term.get("operator")), frozenset(map(str, values)))
 
 
 def _worker_traits(kind: Kind, job: Object) -> WorkerTraits:
-    """Return what the scopes of quotas ask of the planned pods of *job*. Raises ``Malformed``."""
+    """Return what the scopes of quotas ask of the planned pods of *job*. Raises ``DocumentError``."""
     # The pods of all roles are in the same scopes, unless somebody's job gives them different priorities.
     spec = mapping(planned_replicas(kind, job)[0].pods, "spec")
     affinity = mapping(spec, "affinity")
@@ -388,7 +409,7 @@ def _worker_traits(kind: Kind, job: Object) -> WorkerTraits:
     return WorkerTraits(
         priority_class=str(spec.get("priorityClassName") or ""),
         has_deadline=spec.get("activeDeadlineSeconds") is not None,
-        # By CPU and memory alone, as the kubelet classes pods.
+        # Only by CPU and memory, as the kubelet classes pods.
         is_best_effort=not any({"cpu", "memory"} & amounts.keys() for amounts in amounts_of_all),
         is_near_other_namespaces=any(
             isinstance(term, Mapping)
@@ -399,7 +420,6 @@ def _worker_traits(kind: Kind, job: Object) -> WorkerTraits:
 
 
 def _gpus_in_use(snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:
-    """Return the GPUs that the pods of each namespace hold."""
     used: dict[str, Counter[str]] = {}
     for node in snapshot.nodes:
         for holder in node.holders:
@@ -410,7 +430,7 @@ def _gpus_in_use(snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:
 def _listed(
     session: Session, everywhere: str, here: str, shape: Part, *, planned: bool = True
 ) -> list[Object]:
-    """Return the objects, or the *planned* ones alone, of all namespaces, or of the user's own where no more is allowed."""
+    """Return the objects, or only the *planned* ones, of all namespaces that the user can list."""
 
     def listed(path: str) -> list[Object]:
         return session.list(path, labelSelector=_SELECTOR) if planned else session.list(path)

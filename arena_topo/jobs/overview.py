@@ -1,7 +1,7 @@
 """A cluster with its jobs, kept up to date for a screen that somebody watches for hours.
 
-Jobs and their pods arrive by two streams, as for ``list -w``. What the nodes offer and what other pods take is listed again
-when a job's pods changed, and otherwise rarely: the lists of a large cluster are megabytes.
+Jobs and their pods arrive by two streams, as for ``list -w``. What the nodes offer and what other pods take
+is listed again when a job's pods changed, and otherwise rarely: the lists of a large cluster are megabytes.
 """
 
 import time
@@ -31,8 +31,8 @@ from arena_topo.planner.gpus.machine import MachineCatalog
 def link_uses(jobs: Iterable[JobView], snapshot: Snapshot, catalog: MachineCatalog) -> Iterator[LinkUse]:
     """Yield what each of *jobs* that has places, and has not ended, uses of the links in *snapshot*.
 
-    Planned places come before those of the pods: they are known sooner, and with their GPUs. *catalog* keeps what was
-    computed of the machines from one call to the next.
+    Planned places come before those of the pods: they are known sooner, and with their GPUs. *catalog* keeps
+    what was computed of the machines from one call to the next.
     """
     nodes = {node.name: node for node in snapshot.nodes}
     for job in jobs:
@@ -52,7 +52,6 @@ def link_uses(jobs: Iterable[JobView], snapshot: Snapshot, catalog: MachineCatal
 
 
 def _seen(job: JobView) -> tuple[PlannedWorker, ...]:
-    """Return where the workers of *job* run, whose GPUs are not known."""
     return tuple(
         PlannedWorker(instance.name, instance.node, None)
         for instance in job.instances
@@ -90,7 +89,7 @@ def _of_gpus(places: Sequence[PlannedWorker], question: Question, gpus: int) -> 
     asked = [
         demand.gpus for _, demand in asked_roles(question) for _ in range(min(demand.workers, len(places)))
     ]
-    # An elastic job may have grown since, and places that were seen are of pods with GPUs alone.
+    # An elastic job may have grown since, and places that were seen are only of pods with GPUs.
     if len(asked) != len(places):
         return places
     return [place for place, of_pod in zip(places, asked, strict=True) if of_pod == gpus]
@@ -142,8 +141,9 @@ _SHARE = 10
 
 
 class ClusterWatch:
-    """The cluster of *session*, and its jobs: those of all namespaces, or of the session's own where others are forbidden.
+    """The cluster of *session*, and its jobs.
 
+    Those of all namespaces, or of the session's own where others are forbidden.
     It survives whatever its methods raise: the next ``look`` begins again.
     """
 
@@ -216,7 +216,7 @@ class ClusterWatch:
             except Forbidden:
                 self._all_namespaces = False
                 self._notes["jobs"] = (
-                    f"only the jobs of namespace {self._session.namespace}: you may not list those of all namespaces"
+                    f"only the jobs of namespace {self._session.namespace}: you cannot list those of all namespaces"
                 )
         return JobWatch(self._session)
 

@@ -15,7 +15,7 @@ from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.job import Compute, JobSpec
 from arena_topo.model.kind import Replicas, is_planned, planned_replicas
 from arena_topo.model.objects import Object
-from arena_topo.model.parallelism import check_ranks
+from arena_topo.model.placement_options import Pin, check_ranks
 from arena_topo.model.plan import (
     Demand,
     GangDemand,
@@ -26,27 +26,21 @@ from arena_topo.model.plan import (
     Range,
     Role,
     Slice,
-    Slot,
     Spread,
     Transport,
     Verdict,
 )
-from arena_topo.model.plan_record import Enforcement, Pin, PlannedRole, PlanRecord, Stage
-from arena_topo.model.pods import aligned_requests, pod_spec_requests
+from arena_topo.model.plan_record import Enforcement, PlannedRole, PlanRecord, Slot, Stage
+from arena_topo.model.pods import Requirement, SelectorTerm, Toleration, aligned_requests, pod_spec_requests
 from arena_topo.model.reports import Comparison
-from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.text.json import cut, optional_number
 from arena_topo.model.text.quantity import Resources, times
 from arena_topo.planner.change import plan_elastic
 from arena_topo.planner.compare import compare
 from arena_topo.planner.groups import shared_clique_notes
-from arena_topo.planner.plan import plan
-from arena_topo.planner.roles.answer import never_fits, plan_gang
-from arena_topo.prediction.calibration import shipped_calibration
-from arena_topo.prediction.forecast import Workload, predict
+from arena_topo.planner.plan import never_fits, plan
+from arena_topo.prediction.forecast import Workload, gang_prediction, predict, shipped_calibration
 from arena_topo.prediction.training import MODELS, Benchmark, benchmark_of
-from arena_topo.prediction.transports import gang_prediction
-from arena_topo.topology.objects import Malformed
 
 # What the planner is asked: the demand of a job of any kind, read from its pod templates.
 
@@ -61,8 +55,8 @@ _REQUIRED, _PREFERRED = (
 def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Question:
     """Return what the pods of *job* request from the cluster in *snapshot*, by role where they are not alike.
 
-    Raises ``UsageError`` for options that only a gang of pods that are alike can have, and ``DocumentError`` for a job
-    without pods to plan.
+    Raises ``UsageError`` for options that only a gang of pods that are alike can have, and ``DocumentError``
+    for a job without pods to plan.
     """
     gang = _gang_of_roles(job, snapshot, options)
     if _are_alike(gang.roles):
@@ -82,14 +76,16 @@ def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Questi
 
 
 def asked_roles(question: Question) -> list[tuple[str, Demand]]:
-    """Return what each role asks for, in the order of the numbers of their pods; one without a name where all are alike."""
+    """Return what each role asks for, in the order of the numbers of their pods.
+
+    One without a name where all are alike.
+    """
     if isinstance(question, Demand):
         return [("", question)]
     return [(role.name, role.demand) for role in question.roles]
 
 
 def _gang_of_roles(job: Object, snapshot: Snapshot, options: PlanOptions) -> GangDemand:
-    """Return what the planned roles of *job* request from the cluster in *snapshot*."""
     planned = [pods for pods in planned_replicas(kind_of(job), job) if pods.count > 0]
     names = [pods.role for pods in planned]
     return GangDemand(
@@ -104,8 +100,8 @@ def _gang_of_roles(job: Object, snapshot: Snapshot, options: PlanOptions) -> Gan
 def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
     """Return what the pods of *job*, as many alike to the first, request from the cluster in *snapshot*.
 
-    Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has, and ``DocumentError``
-    for a job without pods to plan.
+    Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has, and
+    ``DocumentError`` for a job without pods to plan.
     """
     kind = kind_of(job)
     planned = planned_replicas(kind, job)
@@ -120,7 +116,8 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         # Frameworks run a rank for each GPU, whether mpirun starts it or a worker's own launcher does.
         slots = job["spec"].get("slotsPerWorker")
         check_ranks(options.parallel, workers, role.gpus or (slots if isinstance(slots, int) else 1))
-    # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
+    # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set
+    # aside.
     launcher = others[0].pods if others else None
     return replace(
         role.demand,
@@ -148,7 +145,6 @@ def _are_alike(roles: Sequence[Role]) -> bool:
 
 
 def _role(pods: Replicas, names: Sequence[str], snapshot: Snapshot) -> Role:
-    """Return what *pods*, of a job that has the roles *names*, ask for."""
     spec = pods.pods.get("spec") or {}
     requests = _requests(pods.pods)
     gpu_resource = _gpu_resource(requests, snapshot)
@@ -172,9 +168,10 @@ def _role(pods: Replicas, names: Sequence[str], snapshot: Snapshot) -> Role:
 
 
 def _near_itself(spec: Object, pods: Replicas, rule: str) -> str:
-    """Return by which term of its affinity *rule* a pod is to be near pods of its own role, or apart from them.
+    """Return the term of affinity *rule* by which a pod is to be near pods of its own role, or apart.
 
-    The terms for nodes alone count: what a plan makes of any wider domain is the fabric's. Empty where there is none.
+    Only the terms for nodes count: what a plan makes of any wider domain is the fabric's. Empty if there is
+    none.
     """
     metadata = pods.pods.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **pods.labels}
@@ -215,7 +212,10 @@ def _gpu_resource(requests: Resources, snapshot: Snapshot) -> str:
 
 
 def _takes_host_port(spec: Object) -> bool:
-    """Whether a pod of *spec* takes a port of its node, which two alike cannot: kube-scheduler's plugin NodePorts."""
+    """Whether a pod of *spec* takes a port of its node, which two alike cannot.
+
+    Source: kube-scheduler's plugin NodePorts.
+    """
     ports = [port for container in spec.get("containers") or () for port in container.get("ports") or ()]
     # In the node's network every port that a container declares is the node's.
     return any(port.get("hostPort") or spec.get("hostNetwork") for port in ports)
@@ -252,26 +252,23 @@ def _requirements(raw: list[Object] | None) -> tuple[Requirement, ...]:
 
 
 def plan_question(question: Question, snapshot: Snapshot, options: PlanOptions, *, least: int = 0) -> Verdict:
-    """Return where the pods of *question* go in *snapshot*, or why they cannot; of pods alike *least* will do.
+    """Return where the pods of *question* go in *snapshot*, or why they cannot.
 
+    Of pods alike *least* will do.
     Raises ``UsageError``.
     """
     if isinstance(question, GangDemand):
-        return plan_gang(question, snapshot, options.model)
+        return plan(question, snapshot)
     return plan_demand(question, snapshot, options, least=least)
 
 
 def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions, *, least: int = 0) -> Verdict:
-    """Return where the workers of *demand* go in *snapshot*, or why they cannot; all of them, or *least* and as many as fit.
+    """Return where the workers of *demand* go in *snapshot*, or why they cannot.
 
+    All of them, or *least* and as many as fit.
     Raises ``UsageError``.
     """
-    model = options.model
-    found = (
-        plan_elastic(demand, least, snapshot, model)
-        if 0 < least < demand.workers
-        else plan(demand, snapshot, model)
-    )
+    found = plan_elastic(demand, least, snapshot) if 0 < least < demand.workers else plan(demand, snapshot)
     return _predicted(found, demand, snapshot, options)
 
 
@@ -321,14 +318,17 @@ def _products(shares: Iterable[NodeShare], nodes: Mapping[str, GpuNode]) -> tupl
 
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
-    """Return the plan of *job* as it would be submitted to the cluster of *snapshot*. Raises ``UsageError``."""
+    """Return the plan of *job* as it would be submitted to the cluster of *snapshot*.
+
+    Raises ``UsageError``.
+    """
     least = job.elastic.least if job.elastic else 0
     return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options, least=least)
 
 
 def plan_roles(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return the plan of *job* role by role, also where all of them are alike. Raises ``UsageError``."""
-    return plan_gang(_gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot, options.model)
+    return plan(_gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot)
 
 
 def plan_job(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict:
@@ -337,7 +337,10 @@ def plan_job(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict:
 
 
 def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:
-    """Return what other ways of asking for *job* would give, and a topology-unaware scheduler. Raises ``UsageError``."""
+    """Return what other ways of asking for *job* would give, and a topology-unaware scheduler.
+
+    Raises ``UsageError``.
+    """
     demand = _demand_of_spec(job, snapshot, options)
     benchmark = benchmark_of(" ".join(job.command))
 
@@ -351,13 +354,13 @@ def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comp
         ranks = sum(len(share.workers) for share in shares) * gpus
         return prediction.busbw, _images_per_second(benchmark, ranks, _products(shares, nodes), prediction)
 
-    return compare(demand, snapshot, options.model, figures)
+    return compare(demand, snapshot, figures)
 
 
 def _images_per_second(
     benchmark: Benchmark | None, ranks: int, products: Sequence[str], prediction: Prediction
 ) -> Range | None:
-    """Return what *benchmark* would reach in all, None where the speed of these GPUs, or of this model, is not known."""
+    """Return what *benchmark* would reach in all, None where the speed of these GPUs is not known."""
     calibration = shipped_calibration()
     if benchmark is None or benchmark.model not in MODELS or len(products) != 1:
         return None
@@ -368,13 +371,19 @@ def _images_per_second(
     return predict(workload, ranks, prediction.busbw, transport, calibration).total
 
 
-def reshaped_job(job: JobSpec, verdict: Placement) -> JobSpec:
-    """Return *job* in the shape of *verdict*: fewer, larger pods that request in proportion, as many slots in all.
+def coalesced(job: JobSpec, rendered: Object, snapshot: Snapshot, options: PlanOptions) -> JobSpec:
+    """Return *job* in the shape that fits best.
 
-    For example, 8 workers of 1 GPU, 2 cpu and 1 slot that were coalesced into 2 pods of 4 GPUs become 2 workers of
-    4 GPUs, 8 cpu and 4 slots.
+    Fewer, larger pods that request in proportion, as many slots in all.
+    For example, 8 workers of 1 GPU, 2 cpu and 1 slot that are coalesced into 2 pods of 4 GPUs become 2
+    workers of 4 GPUs, 8 cpu and 4 slots. Without a place now the job keeps the shape that the user gave it,
+    and waits in it. *rendered* is what the planner reads its question from. Raises ``UsageError`` for a job
+    whose pods differ.
     """
-    if verdict.workers == job.workers or not job.gpus:
+    if job.roles:
+        raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
+    verdict = plan(demand_of(rendered, snapshot, options), snapshot)
+    if isinstance(verdict, Infeasible) or verdict.workers == job.workers or not job.gpus:
         return job
     ratio = verdict.gpus, job.gpus
     devices = {name: _scaled(quantity, ratio) for name, quantity in job.pod.devices.items()}
@@ -404,8 +413,8 @@ def rendered_spec(job: JobSpec, snapshot: Snapshot) -> Object:
 def _gpu_resource_of(job: JobSpec, snapshot: Snapshot) -> str:
     """Return the resource by which *job* would request its GPUs on the cluster of *snapshot*.
 
-    It is the vendor's where a node is set up for it, and the DRA driver's device class where GPUs are allocated by
-    claims alone.
+    It is the vendor's where a node is set up for it, and the DRA driver's device class where GPUs are
+    allocated by only by claims.
     """
     if job.topology and any(
         node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes
@@ -440,7 +449,7 @@ def _is_rdma(resource: str) -> bool:
 
 
 def _common_rdma(nodes: Iterable[GpuNode]) -> str:
-    """Return an RDMA device that all *nodes* offer, empty where there is none; the one of --rdma comes first."""
+    """Return an RDMA device that all *nodes* offer, empty if there is none; the one of --rdma comes first."""
     offers = [
         {name for name, count in node.allocatable.items() if _is_rdma(name) and count} for node in nodes
     ]
@@ -465,15 +474,17 @@ def _scaled(quantity: str, ratio: tuple[int, int]) -> str:
 
 # A job's plan for one snapshot: the planner's answer, as the record that the job carries.
 
-UNREADABLE = (ArenaTopoError, ValueError, Malformed)
-"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
+UNREADABLE = (ArenaTopoError, ValueError)
+"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the
+others."""
 
 
 @dataclass(slots=True)
 class JobPlanner:
     """Plans one job for each snapshot that it is given, and keeps the planner's last answer in ``verdict``.
 
-    ``plan`` is the planner; anyone who plans many jobs has one that remembers the cluster, and may know the ``question`` already.
+    ``plan`` is the planner; anyone who plans many jobs has one that remembers the cluster, and may know the
+    ``question`` already.
     """
 
     job: Object
@@ -489,9 +500,11 @@ class JobPlanner:
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the proposal for *snapshot*, or why the job waits.
 
-        Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it ``refuses_impossible`` ones.
+        Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it
+        ``refuses_impossible`` ones.
         """
-        # Whatever enforces a plan names nodes by their label: on one without it the workers would wait forever.
+        # Whatever enforces a plan names nodes by their label: on one without it the workers would wait
+        # forever.
         question = _pinned_by_hostname(
             self.question or question_of(self.job, snapshot, self.options),
             needed=self.enforcement is not Enforcement.NONE,
@@ -506,10 +519,11 @@ class JobPlanner:
         )
         self.verdict = verdict
         if isinstance(verdict, Infeasible):
-            # The first plan is made before anything is created, and only then a refusal leaves nothing behind.
+            # The first plan is made before anything is created, and only then a refusal leaves nothing
+            # behind.
             if is_first and self.refuses_impossible:
                 fewest = _fewest(question, least)
-                _refuse_impossible(self.job["metadata"]["name"], fewest, snapshot, self.options)
+                _refuse_impossible(self.job["metadata"]["name"], fewest, snapshot)
             return PlanRecord(
                 stage=Stage.WAITING,
                 enforcement=self.enforcement,
@@ -572,9 +586,9 @@ def _resource_of_gpus(question: Question) -> str:
     return next((demand.gpu_resource for _, demand in asked_roles(question) if demand.gpus), "")
 
 
-def _refuse_impossible(name: str, question: Question, snapshot: Snapshot, options: PlanOptions) -> None:
-    """Raise ``DoesNotFit`` where the gang would not fit even on the idle cluster, every node of it in service."""
-    if (never := never_fits(question, snapshot, options.model)) is None:
+def _refuse_impossible(name: str, question: Question, snapshot: Snapshot) -> None:
+    """Raise ``DoesNotFit`` where the gang would not even fit on the idle cluster, all nodes in service."""
+    if (never := never_fits(question, snapshot)) is None:
         return
     raise can_never_fit(name, never.summary, never.remedies[:2])
 

@@ -7,8 +7,17 @@ from arena_topo.kinds.table import kind_of
 from arena_topo.model.job_view import PlannedWorker, PlanView
 from arena_topo.model.kind import number_of, pod_name_at
 from arena_topo.model.objects import Object
-from arena_topo.model.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text, pods_text
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from arena_topo.model.plan_record import (
+    MOST_AHEAD,
+    PlanRecord,
+    Stage,
+    StartEstimate,
+    UnreadablePlan,
+    decode,
+    enforced_text,
+    plan_text,
+    pods_text,
+)
 from arena_topo.model.text.words import plural
 from arena_topo.pin.gates import is_gated
 
@@ -36,6 +45,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
         stage=record.stage.value,
         enforcement=record.enforcement.value,
         gpu_enforcement=record.gpu_enforcement.value,
+        enforced=enforced_text(record) if record.stage is Stage.CONFIRMED and not has_ended(job) else "",
         level=record.level,
         domain=record.domain,
         workers=tuple(
@@ -74,7 +84,8 @@ def _moved_pods(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
 def _names(job: Object, record: PlanRecord, pods: Sequence[Object]) -> list[str]:
     """Return the names of the planned pods, in the order of the plan."""
     kind = kind_of(job)
-    # Names of some kinds end in random letters: what a pod is called is known once there is one, the newest if several.
+    # Names of some kinds end in random letters: what a pod is called is known once there is one, the newest
+    # if several.
     oldest_first = sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
     found = {number_of(kind, job, pod): str(pod["metadata"]["name"]) for pod in oldest_first}
     return [found.get(slot.worker) or pod_name_at(kind, job, slot.worker) for slot in record.slots]
@@ -84,7 +95,7 @@ def _unfinished_text(name: str, record: PlanRecord) -> str:
     if record.stage is Stage.SUSPENDED:
         return f"suspended, and nothing is reserved; plan and start it with: arena-topo resume {name}"
     if record.stage is Stage.WAITING:
-        # A job in the controller's queue needs nobody to try again.
+        # A job in the controller's queue needs no retry.
         following = (
             f"number {record.position} in the controller's queue"
             if record.position
@@ -103,13 +114,14 @@ def _message(
     placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
     running = sum(each in placed for each in names)
     workers = pods_text(record)
-    # The operator deletes the workers of a job that has ended: where they ran is the plan's word alone.
+    # The operator deletes the workers of a job that has ended: where they ran is only known from the plan.
     if has_ended(job) and running < len(record.slots):
         nodes = plural(len({slot.node for slot in record.slots}), "node")
         return f"{workers} on {nodes} ({record.enforcement.value}); the job has ended"
     of_all = plural(len(record.slots), "pod" if record.roles else "worker")
     where = f"{running - len(moved)} of {of_all} where planned ({record.enforcement.value})"
-    # The operator recreates a lost worker from the template, gate included, and --retry then waits for it in vain.
+    # The operator recreates a lost worker from the template, gate included, and --retry then waits for it
+    # forever.
     if gated := sum(map(is_gated, pods)):
         verb = "waits" if gated == 1 else "wait"
         where += f"; {plural(gated, 'worker')} {verb} at the scheduling gate, continue with: arena-topo resume {name}"

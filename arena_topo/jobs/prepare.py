@@ -7,14 +7,13 @@ Each step takes values and returns one, and nothing is written; ``submit.py`` ha
     choose    JobRequest, TargetCluster  -> SubmitChoice
     render    JobRequest, TargetCluster  -> Manifest       (manifest/render.py)
     decorate  Manifest, SubmitChoice     -> Manifest       (gang/, manifest/gang.py)
-    prepare   JobSource, PlaceOptions    -> PreparedJob, whose ``start`` says how the job gets to run
+    prepare   JobRequest                 -> PreparedJob, whose ``start`` says how the job gets to run
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from arena_topo.cluster.capabilities import (
     KUEUE_GROUP,
@@ -29,17 +28,17 @@ from arena_topo.errors import Conflict, Forbidden, NotFound, UsageError
 from arena_topo.gang.auto import check_installed, choose_backend, with_cluster_facts
 from arena_topo.gang.backends import check_backend, decorate
 from arena_topo.jobs.enforce import PinSupport, choose_enforcement
-from arena_topo.jobs.lookup import look_up_job, write_arena_record
+from arena_topo.jobs.lookup import look_up_job, name_taken
 from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
-from arena_topo.jobs.sources import JobRequest, JobSource, advice_on_command, with_runtime_facts
+from arena_topo.jobs.sources import JobRequest, advice_on_command, with_runtime_facts
 from arena_topo.kinds.table import KINDS, kinds_called
-from arena_topo.kube.discovery import preferred_version, served_kinds
-from arena_topo.kube.resources import NODES, PRIORITY_CLASSES, jobs_of, path_of
+from arena_topo.kube.resources import NODES, PRIORITY_CLASSES, jobs_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session, items_of
 from arena_topo.manifest.gang import decorated, gang_of
 from arena_topo.manifest.render import Manifest, RenderContext, render
-from arena_topo.model.capabilities import ClusterFacts
 from arena_topo.model.cluster import Snapshot
+from arena_topo.model.gang import ClusterFacts
 from arena_topo.model.job import JobSpec
 from arena_topo.model.keys import (
     ACK_GPU,
@@ -50,18 +49,13 @@ from arena_topo.model.keys import (
     PREFERRED_LEVEL,
     REQUIRED_LEVEL,
 )
-from arena_topo.model.kind import Kind, Member, owner_reference
-from arena_topo.model.object_shapes import NODE
-from arena_topo.model.objects import Object
-from arena_topo.model.plan import Placement
-from arena_topo.model.plan_record import Enforcement, Pin
+from arena_topo.model.kind import Kind, Member
+from arena_topo.model.objects import NODE, Object
+from arena_topo.model.placement_options import Pin
+from arena_topo.model.plan_record import Enforcement
+from arena_topo.model.text.documents import fitted
 from arena_topo.model.text.quantity import amount
-from arena_topo.model.text.shapes import fitted
 from arena_topo.model.text.words import plural
-
-if TYPE_CHECKING:
-    from arena_topo.jobs.reserve import PlacedJob
-
 
 # How a prepared job gets to run: one of these, each with what only that case needs.
 
@@ -140,20 +134,15 @@ class PreparedJob:
         return isinstance(self.start, StartsPlanned | Reserved | HandedOver)
 
 
-def prepare(
-    session: Session, source: JobSource, place: PlaceOptions, *, may_exist: bool = False
-) -> PreparedJob:
-    """Return the job of *source* as it would be created on the cluster of *session*; nothing is created.
+def prepare(session: Session, request: JobRequest, *, may_exist: bool = False) -> PreparedJob:
+    """Return the job of *request* as it would be created on the cluster of *session*; nothing is created.
 
     *may_exist*: there may be a job of its name already.
 
-    Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour
-    and for a job written for a version that it does not serve, ``DocumentError`` for a template or a manifest
-    that cannot be used, and ``NotFound`` where the files of an earlier job are gone.
+    Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour,
+    and ``DocumentError`` for a template that cannot be used.
     """
-    request = source.request(session, place)
     cluster = look(session, request, may_exist=may_exist)
-    _check_version(request, cluster)
     choice = choose(request, cluster)
     missing = (
         _missing_rights(session, choice.enforcement, request.job.namespace) if choice.enforcement else ()
@@ -175,13 +164,6 @@ def prepare(
     )
 
 
-def _check_version(request: JobRequest, cluster: "TargetCluster") -> None:
-    served = cluster.context.kind
-    if request.written and request.written.manifest.kind is not served:
-        message = f"{request.written.description}, and this cluster serves {served.version}"
-        raise UsageError(message, hint=request.written.hint)
-
-
 def _rendered(session: Session, request: JobRequest, cluster: "TargetCluster") -> Manifest:
     """Return the objects of *request*, in the shape that fits *cluster* best. Raises ``UsageError``.
 
@@ -190,19 +172,14 @@ def _rendered(session: Session, request: JobRequest, cluster: "TargetCluster") -
     """
     if request.written:
         return request.written.manifest
-    job, snapshot, plan_options = request.job, cluster.snapshot, request.place.plan
+    job, snapshot = request.job, cluster.snapshot
     manifest = render(job, cluster.context, template=request.template)
     # There is a snapshot only where --coalesce may change the shape.
     if snapshot is not None:
-        from arena_topo.jobs.plan import demand_of, reshaped_job
-        from arena_topo.planner.plan import plan
+        from arena_topo.jobs.plan import coalesced
 
-        if job.roles:
-            raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
-        verdict = plan(demand_of(manifest.job, snapshot, plan_options), snapshot, plan_options.model)
-        # Without a place now the job keeps the shape that the user gave it, and waits in it.
-        if isinstance(verdict, Placement):
-            shaped = reshaped_job(job, verdict)
+        shaped = coalesced(job, manifest.job, snapshot, request.place.plan)
+        if shaped != job:
             manifest = render(shaped, cluster.context, template=request.template)
     return with_runtime_facts(session, manifest)
 
@@ -210,7 +187,7 @@ def _rendered(session: Session, request: JobRequest, cluster: "TargetCluster") -
 def _offer(
     session: Session, request: JobRequest, cluster: "TargetCluster", choice: "SubmitChoice"
 ) -> "GpuOffer | None":
-    """Return what the nodes offer a job of flags, None where a plan says more or nodes may not be listed."""
+    """Return what the nodes offer a job of flags, None where a plan says more or nodes cannot be listed."""
     # A plan looks at the nodes itself, later; what it does not say is that some are the vendor's.
     is_vendors = bool(cluster.facts and cluster.facts.ack) and not cluster.controller
     if request.written or (choice.enforcement and not is_vendors):
@@ -227,7 +204,6 @@ def _start(
     *,
     sees_cluster: bool,
 ) -> Start:
-    """Return how the job of *request*, which is of *kind*, gets to run."""
     place = request.place
     if choice.enforcement is None:
         # A template of the user's may request anything.
@@ -273,16 +249,19 @@ def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> T
 
     *may_exist*: a job of the name is not in the way, as nothing will be created.
 
-    Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist,
-    ``NotFound`` when the kind of job is not served, and ``Forbidden`` where the shape needs nodes that the
-    user may not list.
+    Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist and
+    for a job written for a version that is not served, ``NotFound`` when the kind of job is not served, and
+    ``Forbidden`` where the shape needs nodes that the user cannot list.
     """
     job, place = request.job, request.place
     served, existing = look_up_job(session.of_kinds(kinds_called(job.kind)), job.name)
     if existing is not None and not may_exist:
-        raise _name_taken(job.name)
+        raise name_taken(job.name)
     _check_priority(session, job)
-    kind = request.version or served
+    kind, written = request.version or served, request.written
+    if written and written.manifest.kind is not kind:
+        message = f"{written.description}, and this cluster serves {kind.version}"
+        raise UsageError(message, hint=written.hint)
     warnings = () if may_exist else tuple(_namesakes(session, job.name, kind))
     # A plain job costs one call, two with a priority: it is created as Arena would create it.
     if not (job.gang or job.topology or place.requested):
@@ -295,7 +274,7 @@ def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> T
         context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
         facts=facts,
         controller=controller,
-        queue_api=_queue_api(session, job, facts, place),
+        queue_api=_queue_api(session, job, place),
         snapshot=_snapshot(session, place) if coalesced else None,
         warnings=warnings,
     )
@@ -309,8 +288,8 @@ def _snapshot(session: Session, place: PlaceOptions) -> Snapshot:
     return unreserved_snapshot(session, levels=place.plan.levels)
 
 
-def _queue_api(session: Session, job: JobSpec, facts: ClusterFacts, place: PlaceOptions) -> str:
-    version = preferred_version(facts.groups, KUEUE_GROUP, KUEUE_VERSIONS)
+def _queue_api(session: Session, job: JobSpec, place: PlaceOptions) -> str:
+    version = ServedApis(session).preferred(KUEUE_GROUP, KUEUE_VERSIONS)
     # KAI has queues too, and a job without a gang is in none. A user who cannot see the queue gets Kueue's
     # own placing.
     may_ask = job.gang and place.gang.queue and version
@@ -320,11 +299,11 @@ def _queue_api(session: Session, job: JobSpec, facts: ClusterFacts, place: Place
 def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
     """Yield what to know of jobs of other kinds that have the *name*.
 
-    Raises ``Conflict`` where their pods have one name too: the training operator and the MPI operator call the
-    first worker of bert bert-worker-0, whatever its kind.
+    Raises ``Conflict`` where their pods have one name too: the training operator and the MPI operator call
+    the first worker of bert bert-worker-0, whatever its kind.
     """
     others = [other for other in KINDS if other.kind != kind.kind]
-    for other in served_kinds(session, others):
+    for other in ServedApis(session).kinds(others):
         try:
             job = session.get(jobs_of(other).path(session.namespace, name))
         # A user who may submit one kind of job need not be allowed to see the others.
@@ -373,7 +352,6 @@ def _check_priority(session: Session, job: JobSpec) -> None:
 
 
 def _gpu_resource(session: Session, job: JobSpec, facts: ClusterFacts, *, controller: bool) -> str:
-    """Return the resource by which *job* requests its GPUs on this cluster."""
     # Where a DRA driver publishes GPUs and no device plugin offers any, a request would never be scheduled.
     # The nodes are read for it only where there is such a driver.
     if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and uses_device_plugin(session) is False:
@@ -424,7 +402,7 @@ def choose(request: JobRequest, cluster: TargetCluster) -> SubmitChoice:
         kind=kind,
         # An older policy pins MPIJobs as well as this program's own does.
         admission=facts.policy.mpijobs if "mpi" in kind.words else facts.policy.current,
-        # A schema that the user may not read is taken to be a current one, which keeps gates.
+        # A schema that the user cannot read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),
     )
     # Where the policy is installed, a suspended job that the policy pins starts together as well as gated
@@ -440,9 +418,9 @@ def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOpt
 
     Raises ``Forbidden`` where a plan was asked for.
     """
-    reason = f"you may not {', '.join(missing)}"
-    # A user who asked for a place, or for gates, must not get a job without them. A plan that merely comes with
-    # --gputopology can be left out, as the job runs without it too.
+    reason = f"you cannot {', '.join(missing)}"
+    # A user who asked for a place, or for gates, must not get a job without them. A plan that merely comes
+    # with --gputopology can be left out, as the job runs without it too.
     if place.requested or place.gang.scheduler == _GATES:
         raise Forbidden(
             f"the job cannot be planned: {reason}",
@@ -451,7 +429,8 @@ def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOpt
             status=403,
         )
     warning = f"the job is not planned, and it will not be pinned: {reason}"
-    # Gates are opened by the process that planned the job: without a plan nothing would keep the gang together.
+    # Gates are opened by the process that planned the job: without a plan nothing would keep the gang
+    # together.
     backend = "" if choice.backend == _GATES else choice.backend
     return replace(choice, backend=backend, enforcement=None, warnings=(*choice.warnings, warning))
 
@@ -551,7 +530,7 @@ class GpuOffer:
 def gpu_offer(session: Session, job: JobSpec, resource: str) -> GpuOffer | None:
     """Return what the nodes offer *job* by the name *resource*.
 
-    None where it needs none, or the user may not list nodes.
+    None where it needs none, or the user cannot list nodes.
     """
     if not job.gpus or resource not in GPU_RESOURCES:
         return None
@@ -607,92 +586,3 @@ def advice_on_gpus(job: JobSpec, offer: GpuOffer) -> Iterator[str]:
             f"no node offers {NVIDIA_GPU}, and the workers will stay pending: this cluster offers its GPUs as {ACK_GPU}, "
             "which --gputopology requests"
         )
-
-
-# Creating a job and the objects that belong to it: nothing is left half created.
-
-
-@dataclass(frozen=True, slots=True)
-class CreatedJob:
-    """The objects of a job as the server has them, the job first, and what the user should know of them."""
-
-    objects: tuple[Object, ...]
-    notes: tuple[str, ...] = ()
-
-
-Report = Callable[[CreatedJob], None]
-"""Called as soon as the job exists, even if a later step fails."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmittedJob:
-    """What was created: the objects, and the placement where the job has a plan."""
-
-    objects: tuple[Object, ...]
-    placed: "PlacedJob | None" = None
-
-
-def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> CreatedJob:
-    """Create the objects of *manifest*, the job first and Arena's record of it last.
-
-    Raises the refusal of the API server.
-    """
-    # A companion needs the job's uid as its owner, so the job must come first. Trying the companions out
-    # before that finds nearly every reason for which the server would refuse them.
-    for companion in manifest.companions:
-        session.create(_collection(companion), companion, dry_run=True)
-    job = _create_job(session, manifest, dry_run=dry_run)
-    if dry_run:
-        return CreatedJob((job, *manifest.companions))
-    try:
-        owned = [_owned(companion, job) for companion in manifest.companions]
-        companions = [session.create(_collection(companion), companion) for companion in owned]
-        note = write_arena_record(session, job)
-    except BaseException:
-        # Also when the user interrupts: a job without its files would never start. By its uid, so that a job
-        # that somebody else created under the name meanwhile stays.
-        meta = job["metadata"]
-        path = jobs_of(manifest.kind).path(meta["namespace"], meta["name"])
-        session.delete(path, uid=meta["uid"])
-        raise
-    return CreatedJob((job, *companions), (note,) if note else ())
-
-
-def _name_taken(name: str) -> Conflict:
-    """Return the error for a job whose name is taken."""
-    return Conflict(
-        f"the job {name} already exists, please delete it first",
-        hint=f"use 'arena-topo delete {name}', or another --name",
-        status=409,
-    )
-
-
-def _create_job(session: Session, manifest: Manifest, *, dry_run: bool) -> Object:
-    name, namespace = manifest.job["metadata"]["name"], manifest.job["metadata"]["namespace"]
-    try:
-        answer = session.create(jobs_of(manifest.kind).path(namespace), manifest.job, dry_run=dry_run)
-    except Conflict as error:
-        # A quota that two requests change at once is a 409 too: the name is free, and trying again helps.
-        if error.reason != "AlreadyExists":
-            raise
-        raise _name_taken(name) from error
-    except NotFound as error:
-        # A missing namespace and a version that is not served are both 404; the details tell them apart.
-        if error.details.get("kind") == "namespaces":
-            raise NotFound(
-                f"namespace {namespace} does not exist",
-                hint=f"choose one with -n, or: kubectl create namespace {namespace}",
-                status=404,
-            ) from error
-        raise
-    # A server in between may answer with an object that does not say what it is.
-    return {**answer, "apiVersion": manifest.job["apiVersion"], "kind": manifest.job["kind"]}
-
-
-def _owned(companion: Object, job: Object) -> Object:
-    return {**companion, "metadata": {**companion["metadata"], "ownerReferences": [owner_reference(job)]}}
-
-
-def _collection(item: Object) -> str:
-    # The path of an object without a name is that of its collection.
-    return path_of({**item, "metadata": {**item["metadata"], "name": ""}})

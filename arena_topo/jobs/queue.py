@@ -22,21 +22,22 @@ from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
 from arena_topo.model.job_view import JobStatus, JobView, QueueView
 from arena_topo.model.keys import KUEUE_JOB_UID, KUEUE_QUEUE
-from arena_topo.model.object_shapes import WORKLOAD
-from arena_topo.model.objects import Object
-from arena_topo.model.start_estimate import MOST_AHEAD, EstimateForm, StartEstimate
+from arena_topo.model.objects import WORKLOAD, Object
+from arena_topo.model.plan_record import ESTIMATE, MOST_AHEAD, StartEstimate
+from arena_topo.model.text.documents import fitted
 from arena_topo.model.text.json import cut, read_json
-from arena_topo.model.text.shapes import fitted
 from arena_topo.model.text.words import plural
 
-# What our admission check says of a Workload that waits for a place: a text for people, which programs read back.
+# What our admission check says of a Workload that waits for a place: a text for people, which programs read
+# back.
 #
-# ``kubectl describe workload`` shows it, and anyone who may read the Workload may read no more of the cluster for it::
+# ``kubectl describe workload`` shows it to users of the Workload, who may see no more of the cluster::
 #
 #     number 2 of those that wait for a place: 3 nodes have < 8 free GPUs
 #     start: {"after":["team/bert-7"],"basis":["its deadline"],"from":"2026-11-22T12:25:00Z",...}
 #
-# The second line is there once the start has been estimated, with the keys of an estimate on a job of the own queue.
+# The second line is there once the start has been estimated, with the keys of an estimate on a job of the own
+# queue.
 
 MOST_MESSAGE = 8192
 """Characters of a message, an estimate included; Kueue admits 32,768."""
@@ -46,12 +47,11 @@ _MOST_REASON = 1000
 
 _HEAD = re.compile(r"number ([1-9][0-9]{0,8}) of those that wait for a place: (.*)", re.DOTALL)
 _START = "\nstart: "
-_FORM = EstimateForm()
 
 
 @dataclass(frozen=True, slots=True)
 class CheckMessage:
-    """Which one a Workload is among those that wait for a place, why it has none, and when it starts, None before anybody knows."""
+    """The position of a Workload that waits for a place, why it has none, and when it starts if known."""
 
     position: int
     reason: str
@@ -67,7 +67,7 @@ class CheckMessage:
         """The message."""
         if self.start is None:
             return self.head
-        document = json.dumps(_FORM.write(self.start), ensure_ascii=False, separators=(",", ":"))
+        document = json.dumps(ESTIMATE.write(self.start), ensure_ascii=False, separators=(",", ":"))
         text = f"{self.head}{_START}{document}"
         # Half of an estimate is of no use.
         return text if len(text) <= MOST_MESSAGE else self.head
@@ -79,14 +79,17 @@ def bounded_reason(text: str) -> str:
 
 
 def read_message(text: str) -> CheckMessage | None:
-    """Return what the message *text* says, None where it is another one; an estimate that cannot be read counts as none."""
+    """Return what the message *text* says, None where it is another one.
+
+    An estimate that cannot be read counts as none.
+    """
     line, _, document = text[:MOST_MESSAGE].partition(_START)
     found = _HEAD.fullmatch(line)
     if found is None:
         return None
     start = None
     try:
-        start = _FORM.read(read_json(document), "start") if document else None
+        start = ESTIMATE.read(read_json(document), "start") if document else None
     except (ValueError, DocumentError):
         # Anybody who may write the status may have written it.
         start = None
@@ -107,10 +110,11 @@ _REFUSALS = {"Rejected": 0, "Retry": 1, "Pending": 2}
 
 
 def with_queues(session: Session, views: Sequence[JobView]) -> list[JobView]:
-    """Return *views*, those that wait in a queue of Kueue with where they stand: one call where there are any, else none.
+    """Return *views*, those that wait in a queue of Kueue with where they stand.
 
-    Where the user may not list Workloads, that is what is said of them. They are as they were where none of a version that
-    we know are served.
+    One call where there are any, else none.
+    Where the user cannot list Workloads, that is what is said of them. They are as they were where none of a
+    version that we know are served.
     """
     queuing = [view for view in views if view.status is JobStatus.QUEUING]
     if not queuing:
@@ -135,7 +139,7 @@ def with_queues(session: Session, views: Sequence[JobView]) -> list[JobView]:
 
 def _unknown(view: JobView, namespace: str) -> JobView:
     where = f"namespace {namespace}" if namespace else "all namespaces"
-    message = f"why it waits is not known: you may not list the Workloads of {where}"
+    message = f"why it waits is not known: you cannot list the Workloads of {where}"
     return replace(view, message=message, advice=_RIGHTS)
 
 
@@ -224,7 +228,7 @@ def _not_estimated(position: int) -> str:
 
 
 def _next_step(workload: Object, view: JobView, stands: QueueView) -> str:
-    """Return what the job's user can do about what keeps it waiting; nothing where that needs nobody."""
+    """Return what the job's user can do about what keeps it waiting; empty where there is nothing to do."""
     here = f"-n {view.namespace}"
     if _is_stopped(workload):
         return f"start it again with: kubectl kueue resume workload {stands.workload} {here}"

@@ -1,4 +1,7 @@
-"""Leaving a job to the controller: it is created, or resumed, without a place, and the controller's answer is waited for."""
+"""Reserving a place for a job.
+
+By our own negotiation with other submitters, or by the controller, whose answer is waited for.
+"""
 
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -8,17 +11,16 @@ from typing import Any
 
 from arena_topo.cluster.capabilities import TAKES_OVER
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import Conflict, DocumentError, Forbidden, Invalid, NotFound, WaitTimeout
+from arena_topo.errors import Conflict, DocumentError, Forbidden, Invalid, WaitTimeout
 from arena_topo.jobs.enforce import (
     create_claims,
-    enforced_text,
     pins_of,
     rewritten,
     ungate_as_created,
     uuids_of,
 )
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.lookup import ServedJob, job_not_found, pods_of
+from arena_topo.jobs.lookup import ServedJob, current_job, job_not_found, pods_of
 from arena_topo.jobs.other_plans import (
     LATEST_CONFIRMATION,
     Bound,
@@ -31,8 +33,8 @@ from arena_topo.jobs.other_plans import (
 from arena_topo.jobs.plan import JobPlanner
 from arena_topo.kinds.elastic import pods_of_job, worker_range
 from arena_topo.kinds.table import KINDS
-from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.resources import jobs_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, resized, with_pins, without_pins
 from arena_topo.model.cluster import Snapshot
@@ -47,6 +49,7 @@ from arena_topo.model.plan_record import (
     Stage,
     UnreadablePlan,
     decode,
+    enforced_text,
     plan_text,
 )
 from arena_topo.model.text.words import plural, written_duration
@@ -88,7 +91,8 @@ def _must_not_create(_: PlanRecord) -> Object:
 class Reservation:
     """One job's reservation, as far as it got.
 
-    ``job`` is the job as the server has it, None until the first plan is written: that creates it by ``create``.
+    ``job`` is the job as the server has it, None until the first plan is written: that creates it by
+    ``create``.
     """
 
     session: Session
@@ -101,7 +105,6 @@ class Reservation:
     clocks: Callable[[], tuple[float, ...]] = _clocks
     _bound: Bound = field(default_factory=dict, init=False)
     _proposed: tuple[float, ...] = field(default=(), init=False)
-    _kinds: tuple[Kind, ...] = field(default=(), init=False)
 
     @property
     def created_job(self) -> Object:
@@ -113,8 +116,8 @@ class Reservation:
     def acquire(self, plan: Plan, workers: frozenset[int] | None = None) -> PlanRecord:
         """Plan, propose and confirm; return the plan that the job has then, confirmed or waiting.
 
-        *workers* are those that have no node yet, None for all. Raises ``Conflict`` when somebody else changes the
-        job's plan meanwhile.
+        *workers* are those that have no node yet, None for all. Raises ``Conflict`` when somebody else
+        changes the job's plan meanwhile.
         """
         return self._drive(negotiate(self._order, plan, workers))
 
@@ -152,8 +155,9 @@ class Reservation:
     def _do(self, step: Step) -> Any:
         match step:
             case Look():
-                # Bound workers are listed before the snapshot: a worker bound in between would otherwise be missed by
-                # both. This way it counts twice, as a pod and as a reservation, which only leaves its node out.
+                # Bound workers are listed before the snapshot: a worker bound in between would otherwise be
+                # missed by both. This way it counts twice, as a pod and as a reservation, which only leaves
+                # its node out.
                 self._bound = bound_workers(self.session)
                 self.snapshot = take_snapshot(self.session, levels=self.levels)
                 return Seen(self.snapshot, self._other_plans())
@@ -182,12 +186,8 @@ class Reservation:
         # Until the first plan is written the job does not exist, and no uid is empty.
         uid = str(self.job["metadata"]["uid"]) if self.job else ""
         snapshot = self.snapshot or Snapshot()
-        return other_plans(self.session, self._served_kinds(), self._bound, snapshot, exclude_uid=uid)
-
-    def _served_kinds(self) -> tuple[Kind, ...]:
-        # Asked for once: a negotiation reads the plans of others several times.
-        self._kinds = self._kinds or tuple(dict.fromkeys((self.kind, *served_kinds(self.session, KINDS))))
-        return self._kinds
+        kinds = dict.fromkeys((self.kind, *ServedApis(self.session).kinds(KINDS)))
+        return other_plans(self.session, tuple(kinds), self._bound, snapshot, exclude_uid=uid)
 
     def _write(self, record: PlanRecord) -> None:
         if self.job is None:
@@ -206,11 +206,11 @@ def write_plan(
     *,
     manager: str = OWN_NAME,
 ) -> Object:
-    """Put *record* onto *job* in place of the plan that it has there, and return the job as the server has it then.
+    """Put *record* onto *job* in place of its plan, and return the job as the server has it then.
 
-    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. An elastic job
-    gets as many pods as a confirmed plan has places, in the same write as their pins. Raises ``Conflict`` where somebody else wrote
-    another plan meanwhile, ``Invalid`` where the server does not accept this one.
+    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. An elastic
+    job gets as many pods as a confirmed plan has places, in the same write as their pins. Raises ``Conflict``
+    where somebody else wrote another plan meanwhile, ``Invalid`` where the server does not accept this one.
     """
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     # The claims come before the patch that starts the job: its pods could not be created without them.
@@ -222,8 +222,8 @@ def write_plan(
     try:
         return session.patch(path, operations, "json", fieldManager=manager)
     except Invalid as error:
-        # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job that the
-        # server's validation, or a webhook, does not accept with its pins.
+        # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job
+        # that the server's validation, or a webhook, does not accept with its pins.
         current = session.get(path)
         if plan_text(current) == plan_text(job) and pods_of_job(kind, current) == pods_of_job(kind, job):
             raise Invalid(
@@ -243,8 +243,8 @@ def write_plan(
 def _resized(kind: Kind, job: Object, record: PlanRecord) -> Object:
     """Return *job* with as many pods as *record* has places, where it is elastic and that is another number.
 
-    It is then free of the pins of the plan that it carries: the set of nodes of an earlier plan would hold the new workers to
-    the nodes that both plans have.
+    It is then free of the pins of the plan that it carries: the set of nodes of an earlier plan would hold
+    the new workers to the nodes that both plans have.
     """
     pods = len(record.slots)
     if record.stage is not Stage.CONFIRMED or pods == pods_of_job(kind, job) or not worker_range(kind, job):
@@ -256,7 +256,10 @@ def _resized(kind: Kind, job: Object, record: PlanRecord) -> Object:
 
 
 def plan_of(job: Object) -> PlanRecord | None:
-    """Return the plan that *job* carries, None where it has none. Raises ``DocumentError`` for one that is unreadable."""
+    """Return the plan that *job* carries, None where it has none.
+
+    Raises ``DocumentError`` for one that is unreadable.
+    """
     text = plan_text(job)
     if text is None:
         return None
@@ -273,16 +276,18 @@ def written_now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-# What the workers of a job really got from the admission policy: an API server applies a new one after a moment.
+# What the workers of a job really got from the admission policy: an API server applies a new one after a
+# moment.
 
 _LOOKS, _LOOK_PAUSE = 10, 0.5
-"""Looks at the pods of a job, seconds between them: without an operator there are none, which is not the policy's fault."""
+"""Looks at the pods of a job, seconds between them: without an operator there are none, which is not the
+policy's fault."""
 
 
 def unpinned_workers(
     session: Session, served: ServedJob, record: PlanRecord, waiter: Waiter
 ) -> tuple[str, ...]:
-    """Return the workers that were created without the place that *record* gives them, as soon as there are workers.
+    """Return the workers that were created without their place in *record*, once there are workers.
 
     The operator creates all of them in one go, so that the first look which finds one is enough.
     """
@@ -317,9 +322,9 @@ _FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 1.0, 1.3, 20.0
 class PlacedJob:
     """A job with its plan: the job as the server has it, the record on it, and the planner's last answer.
 
-    ``released`` counts the workers that were released one by one. ``suspended``: without a place the job waits until it
-    is resumed; else its own scheduler starts it anywhere. ``queued``: a controller starts it. ``unpinned`` are workers that the admission policy, which the
-    plan relies on, did not pin.
+    ``released`` counts the workers that were released one by one. ``suspended``: without a place the job
+    waits until it is resumed; else its own scheduler starts it anywhere. ``queued``: a controller starts it.
+    ``unpinned`` are workers that the admission policy, which the plan relies on, did not pin.
     """
 
     job: Object
@@ -341,10 +346,15 @@ class PlacedJob:
             )
         return enforced_text(self.record)
 
+    @property
+    def unenforced(self) -> str:
+        """Why nothing holds the plan; empty where something does."""
+        return self.enforced if self.unpinned or self.record.enforcement is Enforcement.NONE else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitPolicy:
-    """How a submitter waits: ``timeout`` seconds for a place, None for not at all, 0 for as long as it takes."""
+    """How a submitter waits: ``timeout`` in seconds, None for not at all, 0 for as long as it takes."""
 
     waiter: Waiter
     timeout: float | None = None
@@ -352,13 +362,13 @@ class WaitPolicy:
 
 
 def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -> PlacedJob:
-    """Reserve a place for the job of *reservation*, which creates it where it does not exist yet, and start it.
+    """Reserve a place for the job of *reservation*, which creates it if necessary, and start it.
 
-    A job without a place stays suspended. With a timeout it is planned again until it has one, and ``WaitTimeout`` is
-    raised when the time is over.
+    A job without a place stays suspended. With a timeout it is planned again until it has one, and
+    ``WaitTimeout`` is raised when the time is over.
     """
-    # The pauses grow, as a look reads the whole cluster: a place that is free in a moment is found at once, and one that
-    # takes hours costs the API server little.
+    # The pauses grow, as a look reads the whole cluster: a place that is free in a moment is found at once,
+    # and one that takes hours costs the API server little.
     started, pause = wait.clock(), _FIRST_PAUSE
     record = reservation.acquire(planner)
     while record.stage is Stage.WAITING and wait.timeout is not None:
@@ -416,8 +426,8 @@ def left_to(planner: JobPlanner) -> PlanRecord:
 
 
 def left_again(session: Session, served: ServedJob, record: PlanRecord) -> Object:
-    """Put the job *served*, which has the plan *record* and does not run, into the controller's queue, and return it."""
-    # In the queue it keeps its place there: one of our own would be taken before the turn of those that are older.
+    """Put the job *served*, which does not run, into the controller's queue, and return it."""
+    # In the queue it keeps its place there: one of our own would be taken before older jobs get theirs.
     if record.stage is Stage.WAITING:
         return served.job
     waiting = PlanRecord(
@@ -439,20 +449,16 @@ def answered(
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> PlacedJob:
-    """Return the job once the controller has placed it, or has said why it waits where nobody waits with it.
+    """Return the job once the controller has placed it, or has said why it waits if the user does not.
 
-    *timeout* is how long the user waits for a place, in seconds: None for not at all, 0 for as long as it takes. Raises
-    ``WaitTimeout`` where there is none by then; the job then keeps waiting.
+    *timeout* is how long the user waits for a place, in seconds: None for not at all, 0 for as long as it
+    takes. Raises ``WaitTimeout`` if there is still no place by then; the job then keeps waiting.
     """
-    path = jobs_of(served.kind).path(served.job["metadata"]["namespace"], served.name)
-    uid, started = served.job["metadata"]["uid"], clock()
+    started = clock()
     while True:
-        try:
-            job = session.get(path)
-        except NotFound as error:
-            raise job_not_found(session, served.name) from error
+        job = current_job(session, served)
         record = plan_of(job)
-        if record is None or job["metadata"]["uid"] != uid:
+        if record is None:
             raise job_not_found(session, served.name)
         waited = clock() - started
         is_told = record.stage is Stage.WAITING and record.position > 0

@@ -39,8 +39,8 @@ from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.kind import Loose, is_suspended, title
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Infeasible, Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage, encode
+from arena_topo.model.plan import Infeasible
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage, encode
 from arena_topo.model.text.json import shown
 from arena_topo.model.text.words import plural, written_duration
 from arena_topo.planner.change import domain_around, replaced
@@ -56,8 +56,8 @@ _ENDED = ("Succeeded", "Failed")
 def suspend_job(session: Session, name: str) -> ServedJob | None:
     """Suspend the job *name* and return it, None where it is suspended already.
 
-    Its plan reserves nothing any more: ``resume`` plans it again. Raises ``UsageError`` for a job that has ended, that
-    Kueue starts and stops, or whose served version cannot be suspended.
+    Its plan reserves nothing any more: ``resume`` plans it again. Raises ``UsageError`` for a job that has
+    ended, that Kueue starts and stops, or whose served version cannot be suspended.
     """
     served = find_job(session, name)
     _check_suspendable(served)
@@ -69,10 +69,11 @@ def suspend_job(session: Session, name: str) -> ServedJob | None:
 
 
 def _suspended(session: Session, served: ServedJob, record: PlanRecord | None) -> Object:
-    """Return the job as the server has it once it is suspended, without the pins and reservations of *record*."""
+    """Return the job as the server has it once suspended, without pins and reservations of *record*."""
     after = with_pins(served.job, Pins(plan=None, suspended=True))
     if record:
-        # Some templates may not change as long as a pod is left: old pins do no harm there until new ones replace them.
+        # Some templates may not change as long as a pod is left: old pins do no harm there until new ones
+        # replace them.
         is_fixed = served.kind.loose is Loose.SCHEDULING
         bare = served.job if is_fixed else without_pins(served.job, pins_of(served.job, record))
         after = with_pins(bare, Pins(plan=encode(_unplaced(record)), suspended=True))
@@ -152,8 +153,9 @@ def _has_ended(pod: Object) -> bool:
 def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | None:
     """Resume the job *name*; return None for one without a plan, which its own scheduler places.
 
-    Without a confirmed plan the job is planned again: by the controller where one runs, in its turn. Raises ``NotFound`` for a job that does not exist or was only
-    half created, ``UsageError`` for one that has ended, that Kueue holds, or that is neither suspended nor planned.
+    Without a confirmed plan the job is planned again: by the controller where one runs, when its turn comes.
+    Raises ``NotFound`` for a job that does not exist or was only half created, ``UsageError`` for one that
+    has ended, that Kueue holds, or that is neither suspended nor planned.
     """
     served = find_job(session, name)
     if has_ended(served.job):
@@ -167,7 +169,8 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
         return None
     record = settled(served.job, record)
     _check_complete(session, name, record)
-    # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it starts.
+    # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it
+    # starts.
     if record.stage is Stage.CONFIRMED and is_suspended(served.kind, served.job):
         served = replace(served, job=_suspended(session, served, record))
         record = replace(record, stage=Stage.SUSPENDED)
@@ -186,7 +189,6 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
 
 
 def _resume_unplanned(session: Session, served: ServedJob) -> None:
-    """Let the operator create the pods of a suspended job that has no plan."""
     if not is_suspended(served.kind, served.job):
         raise UsageError(
             f"the job {served.name} is neither suspended nor planned, so there is nothing to resume",
@@ -203,9 +205,10 @@ def _resume_unplanned(session: Session, served: ServedJob) -> None:
 
 
 def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
-    """Raise ``NotFound`` where an object that the job needs was never created, ``DocumentError`` for what is no object."""
+    """Raise ``NotFound`` for a missing object of the job, ``DocumentError`` for a path that is not one's."""
     for path in record.companion_paths:
-        # The annotation may be somebody else's: a path into a pod's proxy would be called with this user's rights.
+        # The annotation may be somebody else's: a path into a pod's proxy would be called with this user's
+        # rights.
         if not _OBJECT_PATH.fullmatch(path):
             raise DocumentError(
                 f"the job {name} needs {shown(path)}, which is the path of no object",
@@ -214,7 +217,8 @@ def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
         try:
             session.get(path)
         except Forbidden:
-            # Anyone who may create it need not be allowed to read it: submit needs no such right, so neither does resume.
+            # Anyone who may create it need not be allowed to read it: submit needs no such right, so neither
+            # does resume.
             continue
         except NotFound as error:
             raise NotFound(
@@ -242,7 +246,10 @@ class Replacement:
     bound: frozenset[int] = frozenset()
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
-        """Return the plan with new places; raises ``DoesNotFit`` where there are none, and the old plan stays."""
+        """Return the plan with new places.
+
+        Raises ``DoesNotFit`` where there are none, and the old plan stays.
+        """
         options = options_from_annotation(self.record.requested_options)
         places: dict[int, Slot] = {}
         everybody = frozenset(slot.worker for slot in self.record.slots)
@@ -257,7 +264,7 @@ class Replacement:
             if not lost:
                 continue
             # Those of the role that stay decide how close the new places can be.
-            found = replaced(replace(demand, required_level=""), own, lost, left, options.model)
+            found = replaced(replace(demand, required_level=""), own, lost, left)
             if isinstance(found, Infeasible):
                 raise DoesNotFit(
                     f"{plural(len(self.workers), 'worker')} lost their places, and there are no others: "

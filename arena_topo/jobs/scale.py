@@ -1,4 +1,7 @@
-"""Changing the size of a job that runs: plan, reserve, and one write of pins and number; or a notice, a wait, and one write."""
+"""Changing the size of a job that runs.
+
+More workers: plan, reserve, and one write of pins and number. Fewer: a notice, a wait, and one write.
+"""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -9,7 +12,7 @@ from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import ArenaTopoError, Conflict, DoesNotFit, Invalid, NotFound, UsageError
 from arena_topo.jobs.conditions import has_ended
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
-from arena_topo.jobs.options import GROW, PlanOptions, options_from_annotation
+from arena_topo.jobs.options import GROW, options_from_annotation
 from arena_topo.jobs.other_plans import settled, unreserved_snapshot
 from arena_topo.jobs.plan import demand_of, hostnames_of, waiting_reason
 from arena_topo.jobs.reserve import Reservation, WaitPolicy, plan_of, started_job, write_plan, written_now
@@ -33,11 +36,9 @@ from arena_topo.planner.reservations import OtherPlan, limited_to, without_reser
 # A plan for workers that come next to those that a job has.
 
 
-def _demand_of_member(job: Object, record: PlanRecord, snapshot: Snapshot) -> tuple[Demand, PlanOptions]:
-    """Return what a worker of *job* asks for, planned as *record* was, and the options of that plan."""
-    options = options_from_annotation(record.requested_options)
-    demand = demand_of(job, snapshot, options)
-    return replace(demand, needs_hostname=record.enforcement is not Enforcement.NONE), options
+def _demand_of_member(job: Object, record: PlanRecord, snapshot: Snapshot) -> Demand:
+    demand = demand_of(job, snapshot, options_from_annotation(record.requested_options))
+    return replace(demand, needs_hostname=record.enforcement is not Enforcement.NONE)
 
 
 @dataclass(slots=True)
@@ -56,13 +57,14 @@ class GrowthPlanner:
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the plan with the places of more workers; raises ``DoesNotFit`` where there are none."""
-        demand, options = _demand_of_member(self.job, self.record, snapshot)
-        # A worker that is about to start holds nothing yet, and its own job's plan is none of the others'.
+        demand = _demand_of_member(self.job, self.record, snapshot)
+        # A worker that is about to start holds nothing yet, and its own job's plan is not one of the other
+        # jobs'.
         own = OtherPlan(order=("", ""), record=self.record, bound=self.bound)
         free = without_reserved(snapshot, [own])
 
         def grown(more: int) -> Grown:
-            return grow(demand, self.record.slots, more, free, options.model)
+            return grow(demand, self.record.slots, more, free)
 
         found = largest(grown, self.most) if self.fewer else grown(self.most)
         if isinstance(found, Infeasible):
@@ -90,7 +92,8 @@ class GrowthPlanner:
 def largest(grown: Callable[[int], Grown], most: int) -> Grown:
     """Return the largest growth of at most *most* workers that fits, or why not even one does.
 
-    Where some number fits, so does every smaller one. For example, of at most 7 with room for 2: 7, 3, 1 and 2 are tried.
+    Where some number fits, so does every smaller one. For example, of at most 7 with room for 2: 7, 3, 1 and
+    2 are tried.
     """
     found = grown(most)
     if isinstance(found, Growth):
@@ -109,7 +112,8 @@ def largest(grown: Callable[[int], Grown], most: int) -> Grown:
     return best
 
 
-# Which of its workers an elastic MPIJob may use: the list in its own ConfigMap, which its launcher reads again and again.
+# Which of its workers an elastic MPIJob may use: the list in its own ConfigMap, which its launcher reads
+# again and again.
 
 
 def tell_framework(session: Session, served: ServedJob, workers: int) -> bool:
@@ -132,7 +136,10 @@ def tell_framework(session: Session, served: ServedJob, workers: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ElasticJob:
-    """A job that runs and may change its size: its number of pods, what that may become, and its plan if it has one."""
+    """A job that runs and may change its size.
+
+    Its number of pods, what that may become, and its plan if it has one.
+    """
 
     served: ServedJob
     pods: int
@@ -141,7 +148,10 @@ class ElasticJob:
 
 
 def elastic_job(served: ServedJob) -> ElasticJob:
-    """Return what of *served* decides about its size. Raises ``UsageError`` for a job whose size must stay, and says why."""
+    """Return what of *served* decides about its size.
+
+    Raises ``UsageError`` for a job whose size must stay, and says why.
+    """
     name, kind, job = served.name, served.kind, served.job
     limits = elastic_range(kind, job)
     if has_ended(job):
@@ -152,7 +162,7 @@ def elastic_job(served: ServedJob) -> ElasticJob:
     if queue := (job["metadata"].get("labels") or {}).get(KUEUE_QUEUE):
         raise UsageError(
             f"the job {name} is in queue {queue} of Kueue, which stops a {kind.kind} whose size changes and queues it again",
-            hint="Kueue's elastic jobs are of batch and Ray alone; submit it with its final size",
+            hint="Kueue's elastic jobs are only batch Jobs and Ray; submit it with its final size",
         )
     record = plan_of(job)
     record = settled(job, record) if record else None
@@ -170,7 +180,7 @@ def elastic_job(served: ServedJob) -> ElasticJob:
         roles = ", ".join(role.name for role in record.roles)
         raise UsageError(
             f"the pods of {name} are not alike ({roles}), and more of one role are not planned next to the others",
-            hint="an elastic job of workers alone, as --min-workers makes one, can grow",
+            hint="an elastic job of only workers, as --min-workers makes one, can grow",
         )
     pods = pods_of_job(kind, job)
     if record and len(record.slots) < pods:
@@ -178,7 +188,7 @@ def elastic_job(served: ServedJob) -> ElasticJob:
             f"{name} has {plural(pods, 'worker')} and places for {len(record.slots)}: somebody changed the number without them",
             hint=f"arena-topo suspend {name} and resume {name} plan it again in that size",
         )
-    # Places of workers that somebody has taken away are nobody's.
+    # Places of workers that were taken away are free again.
     record = replace(record, slots=record.slots[:pods]) if record else None
     return ElasticJob(served, pods, limits, record)
 
@@ -202,10 +212,11 @@ def check_size(elastic: ElasticJob, workers: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size that a user asks for: *workers* in all, or None for as many as there is room for, now and later.
+    """The size that a user asks for.
 
-    What is asked last holds: of a job that has been given a number the controller makes no more, and of one that may have as
-    many as there is room for it does.
+    *workers* in all, or None for as many as there is room for, now and later.
+    What is asked last holds: of a job that has been given a number the controller makes no more, and of one
+    that may have as many as there is room for it does.
     """
 
     workers: int | None
@@ -213,15 +224,19 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """How workers leave: their framework is notified, and has ``grace`` seconds to do without them; ``report`` says so."""
+    """How workers leave: their framework is notified, and has ``grace`` seconds to do without them.
+
+    ``report`` says so.
+    """
 
     grace: float
     report: Callable[[str], None]
 
 
 def planned_scaling(session: Session, name: str, size: Size, *, on_server: bool = False) -> Scaling:
-    """Return what would become of the job *name*, without changing it; *on_server*: the server tries the number of pods.
+    """Return what would become of the job *name*, without changing it.
 
+    *on_server*: the server tries the number of pods.
     Raises as ``scale_job`` does.
     """
     elastic = _checked(session, name, size)
@@ -237,9 +252,10 @@ def planned_scaling(session: Session, name: str, size: Size, *, on_server: bool 
 def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: Leave) -> Scaling:
     """Give the job *name* another *size*, and return what became of it.
 
-    New workers get places next to the others, and the number of workers changes in the write that pins them. Before workers
-    leave an elastic MPIJob, its framework is notified. Raises ``DoesNotFit`` where there is no place, ``UsageError`` for a job
-    whose size is fixed or has other bounds, and ``Conflict`` where somebody else changes it at the same time.
+    New workers get places next to the others, and the number of workers changes in the write that pins them.
+    Before workers leave an elastic MPIJob, its framework is notified. Raises ``DoesNotFit`` where there is no
+    place, ``UsageError`` for a job whose size is fixed or has other bounds, and ``Conflict`` where somebody
+    else changes it at the same time.
     """
     elastic = _checked(session, name, size)
     if _target(elastic, size) > elastic.pods:
@@ -252,7 +268,7 @@ def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: 
         if is_heard and leave.grace:
             gone = plural(len(scaling.pods), "worker")
             leave.report(
-                f"{name} is told to do without {gone}, whose pods stay for {written_duration(leave.grace)} more"
+                f"{name} is asked to do without {gone}, whose pods stay for {written_duration(leave.grace)} more"
             )
             wait.waiter.sleep(leave.grace)
         _write_fewer(session, elastic, scaling)
@@ -267,14 +283,20 @@ def _checked(session: Session, name: str, size: Size) -> ElasticJob:
 
 
 def _asked(record: PlanRecord, size: Size) -> PlanRecord:
-    """Return *record* with what *size* asks of the controller: anyone who gives a job a number does not want it changed."""
+    """Return *record* with what *size* asks of the controller.
+
+    Anyone who gives a job a number does not want it changed.
+    """
     options = {key: text for key, text in record.requested_options.items() if key != GROW}
     more = {GROW: "true"} if size.workers is None else {}
     return replace(record, requested_options=options | more)
 
 
 def _target(elastic: ElasticJob, size: Size) -> int:
-    """Return the largest number of workers that the job is to have; one that has more than it may stays as it is."""
+    """Return the largest number of workers that the job is to have.
+
+    One that has more than it may stays as it is.
+    """
     return max(elastic.limits.most, elastic.pods) if size.workers is None else size.workers
 
 
@@ -284,11 +306,9 @@ def _planned(session: Session, elastic: ElasticJob, size: Size) -> Scaling:
         return _scaling(elastic, target)
     if target < elastic.pods:
         snapshot = take_snapshot(session, levels=_levels(record))
-        demand, options = _demand_of_member(elastic.served.job, record, snapshot)
+        demand = _demand_of_member(elastic.served.job, record, snapshot)
         fewer = elastic.pods - target
-        return replace(
-            _scaling(elastic, target), change=shrink(demand, record.slots, fewer, snapshot, options.model)
-        )
+        return replace(_scaling(elastic, target), change=shrink(demand, record.slots, fewer, snapshot))
     planner = _growth(session, elastic, record, size)
     planner(unreserved_snapshot(session, levels=_levels(record)))
     return _grown(elastic, planner)
@@ -344,7 +364,10 @@ def _withdraw(session: Session, job: Object, elastic: ElasticJob) -> None:
 
 
 def _later(session: Session, error: DoesNotFit) -> DoesNotFit:
-    """Return what is to be said of a job that would have more workers if there were room: the controller continues where it runs."""
+    """Return what is to be said of a job that would have more workers if there were room.
+
+    The controller continues where it runs.
+    """
     if not controller_runs(session):
         return error
     return DoesNotFit(error.message, hint="the controller gives it more workers when there is room")
@@ -390,7 +413,7 @@ def _write_fewer(session: Session, elastic: ElasticJob, scaling: Scaling) -> Non
         _write_number(session, served, scaling.after)
         return
     left = scaling.change.after if scaling.change else None
-    # The claims of those who left are nobody's, and go with the job.
+    # The claims of those who left are unused, and go with the job.
     kept = replace(
         record,
         slots=record.slots[: scaling.after],
@@ -403,7 +426,6 @@ def _write_fewer(session: Session, elastic: ElasticJob, scaling: Scaling) -> Non
 
 
 def _write_number(session: Session, served: ServedJob, workers: int) -> None:
-    """Write the number of workers of a job that has no plan."""
     path = jobs_of(served.kind).path(session.namespace, served.name)
     try:
         session.patch(path, changes(served.job, resized(served.job, workers)), "json")

@@ -22,12 +22,11 @@ from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.job import JobSpec, PodOptions
 from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, planned_replicas, title
-from arena_topo.model.object_shapes import TRAINING_JOB
-from arena_topo.model.objects import Object
-from arena_topo.model.plan_record import Pin, PlanRecord, Stage, UnreadablePlan, decode, plan_text
+from arena_topo.model.objects import TRAINING_JOB, Object
+from arena_topo.model.placement_options import Pin
 from arena_topo.model.pods import pod_spec_requests
+from arena_topo.model.text.documents import misfit
 from arena_topo.model.text.quantity import amount
-from arena_topo.model.text.shapes import misfit
 from arena_topo.model.text.yaml import dump
 from arena_topo.model.validation import check_job_name, check_object_name
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from arena_topo.kube.session import Session
     from arena_topo.manifest.fresh import FreshJob
     from arena_topo.manifest.plan_on_job import Pins
+    from arena_topo.model.plan_record import PlanRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,6 @@ def job_in(documents: Sequence[object], file: str) -> Object:
 
 
 def _faults(kind: Kind, job: Object) -> Iterator[tuple[str, str]]:
-    """Yield what of *job* cannot be submitted, and what to do about it."""
     metadata = job.get("metadata") or {}
     if not metadata.get("name"):
         generated = "generateName" in metadata
@@ -293,7 +292,6 @@ def _ours(kind: Kind, job: Object, namespace: str) -> Object:
 
 
 def _spec_of(job: Object, *, gang: bool, topology: bool) -> JobSpec:
-    """Return as much of *job* as a submit asks of a job that is rendered already."""
     kind = kind_of(job)
     worker, *_ = planned_replicas(kind, job)
     pod = worker.pods.get("spec") or {}
@@ -424,8 +422,10 @@ def _objects(document: object, file: str) -> list[Object]:
     return [manifest if isinstance(manifest, dict) else document]
 
 
-def record_of(job: Object) -> PlanRecord | None:
-    """Return the plan of *job*, None where there is none or it cannot be read."""
+def record_of(job: Object) -> "PlanRecord | None":
+    """Return the plan of *job*, None if there is none or it cannot be read."""
+    from arena_topo.model.plan_record import UnreadablePlan, decode, plan_text
+
     text = plan_text(job)
     try:
         return None if text is None else decode(text)
@@ -436,14 +436,15 @@ def record_of(job: Object) -> PlanRecord | None:
 def _own_pins(job: Object) -> "Pins | None":
     """Return what the plan of *job* put onto it once in force, None where it has none that can be read."""
     from arena_topo.jobs.enforce import pins_of
+    from arena_topo.model.plan_record import Stage
 
     record = record_of(job)
     return pins_of(job, replace(record, stage=Stage.CONFIRMED)) if record else None
 
 
-def _with_options(place: PlaceOptions, record: PlanRecord | None, again: "FreshJob") -> PlaceOptions:
+def _with_options(place: PlaceOptions, record: "PlanRecord | None", again: "FreshJob") -> PlaceOptions:
     """Return *place* with what the job was submitted with."""
-    # A gang without a plan has its level from its scheduler alone; whichever keeps it together now gets the
+    # A gang without a plan has its level only from its scheduler; whichever keeps it together now gets the
     # same.
     plan = (
         options_from_annotation(record.requested_options)
@@ -507,7 +508,7 @@ def _with_defaults(session: "Session", manifest: Manifest) -> tuple[Object, tupl
     try:
         answer = session.create(jobs_of(manifest.kind).path(namespace), tried, dry_run=True)
     except Forbidden:
-        note = "you may not create jobs here: the job is compared without the server's defaults"
+        note = "you cannot create jobs here: the job is compared without the server's defaults"
         return unplanned(job, None), (note,)
     # A server that garbles its answer may leave out what every object has.
     kind = {key: job[key] for key in ("apiVersion", "kind")}

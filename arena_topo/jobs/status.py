@@ -1,13 +1,14 @@
-"""The view of a job from its API objects, by Arena's rules (trainer_mpi.go, get_advanced.go) without its slips.
+"""The view of a job from its API objects, by Arena's rules (trainer_mpi.go, get_advanced.go).
 
-The three versions of MPIJob write the same facts of a job's status in different places; this module finds them all.
+The three versions of MPIJob write the same facts of a job's status in different places; this module finds
+them all.
 """
 
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from arena_topo.errors import JobFailed
+from arena_topo.errors import Forbidden, JobFailed, NotFound
 from arena_topo.jobs.conditions import (
     FAILED,
     SUCCEEDED,
@@ -21,7 +22,7 @@ from arena_topo.jobs.conditions import (
     why_waiting,
 )
 from arena_topo.kinds.names import is_chief
-from arena_topo.kube.resources import EVENTS
+from arena_topo.kube.resources import EVENTS, Resource
 from arena_topo.kube.session import Session
 from arena_topo.model import keys
 from arena_topo.model.job_view import Goal, Instance, JobEvent, JobStatus, JobView, PlanView
@@ -35,14 +36,14 @@ from arena_topo.model.kind import (
     planned_noun,
 )
 from arena_topo.model.objects import Object
-from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.text.documents import Each, Part, count, fitted, text
 from arena_topo.model.text.json import optional_number
-from arena_topo.model.text.quantity import amount
+from arena_topo.model.text.quantity import amount, parse_instant
 
 # What would help a job, or where to look, as ``get`` and ``describe`` say it: the next command to type.
 
 STARTS_BY_ITSELF = "it starts by itself; who holds the GPUs: arena-topo top node"
-"""What is left to do about a job that waits for its turn."""
+"""What is left to do about a job that waits in a queue."""
 
 
 def advice(kind: Kind, job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:
@@ -89,8 +90,9 @@ _MOST = 10_000
 
 
 def job_events(session: Session, job: JobView) -> tuple[JobEvent, ...]:
-    """Return the events of *job* and its pods in the order of time, by what they are about; one call for each page.
+    """Return the events of *job* and its pods in the order of time, by what they are about.
 
+    One call for each page.
     The API cannot be asked for the events of several objects, so those of the job's namespace are read.
     """
     found: list[JobEvent] = []
@@ -129,7 +131,7 @@ def _part_of(job: str, name: str) -> bool:
 
 
 def _last_seen(item: Object) -> datetime:
-    # Newer reporters count in a series, and set eventTime alone at first.
+    # Newer reporters count in a series, and only set eventTime at first.
     moments = (
         (item.get("series") or {}).get("lastObservedTime"),
         item.get("lastTimestamp"),
@@ -171,7 +173,10 @@ def job_view(
     launcher_job: Object | None = None,
     with_plan: bool = True,
 ) -> JobView:
-    """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
+    """Return the view of *job* with its *pods* at *now*.
+
+    ``v1alpha1`` needs the launcher's batch Job for its end.
+    """
     chief, roles = chief_pod(pods), kind.replicas(job)
     # Of a suspended job the plan says who suspended it.
     suspended = is_suspended(kind, job)
@@ -217,7 +222,7 @@ def _plan(job: Object, pods: Sequence[Object]) -> PlanView | None:
 
 
 def _waits(job: Object) -> bool:
-    """Whether the plan of *job* seems to be that of one that waits, which has no places: it is read in no time."""
+    """Whether the plan of *job* seems to be that of one that waits; it is not decoded for that."""
     return '"stage":"waiting"' in ((job["metadata"].get("annotations") or {}).get(keys.PLAN) or "")[:40]
 
 
@@ -232,8 +237,8 @@ def _status(
     if launcher_status == "Failed" or true_condition(job, *FAILED):
         return JobStatus.FAILED
     if is_suspended(kind, job):
-        # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending. Any other suspended
-        # job was stopped by somebody.
+        # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending. Any other
+        # suspended job was stopped by somebody.
         by_us = plan is None or plan.stage in ("waiting", "proposed")
         if by_us and keys.PLANNED in (job["metadata"].get("labels") or {}):
             return JobStatus.PENDING
@@ -281,8 +286,8 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
 def _sort_key(pod: Object) -> tuple[int, str, int, str]:
     """Launchers first, then workers by index: worker-10 comes after worker-9.
 
-    Pods of several roles come role by role, by name as Arena lists them: parameter servers before worker 0, also where
-    that is the chief.
+    Pods of several roles come role by role, by name as Arena lists them: parameter servers before worker 0,
+    also where that is the chief.
     """
     name = pod["metadata"]["name"]
     of_role, _, number = name.rpartition("-")
@@ -294,7 +299,6 @@ def _sort_key(pod: Object) -> tuple[int, str, int, str]:
 
 
 def _pod_gpus(pod: Object) -> int:
-    """Return the GPUs of a pod or of a pod template."""
     containers = (pod.get("spec") or {}).get("containers") or []
     # No container requests the GPUs of a claim: submit wrote their number into an annotation of the template.
     claimed = ((pod.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS)
@@ -318,7 +322,8 @@ def _has_failed(pod: Object) -> bool:
 
 
 def _priority(roles: Sequence[Replicas]) -> str:
-    # Launcher and workers have the same one unless a template sets them apart: the first that is named stands for all.
+    # Launcher and workers have the same one unless a template sets them apart: the first that is named stands
+    # for all.
     names = [(role.pods.get("spec") or {}).get("priorityClassName") for role in roles]
     return next((name for name in names if name), "")
 
@@ -348,3 +353,89 @@ def _message(kind: Kind, job: Object, pods: Sequence[Object], status: JobStatus,
         return f"{failed.pod}: {failed.words}"
     waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_sort_key)]
     return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _no_pods(kind, job))
+
+
+# GPUs that pods get by ResourceClaims which somebody else wrote: no container requests them, so that claims
+# are counted.
+
+_CLAIM_VERSIONS = ("v1", "v1beta2", "v1beta1")
+_MOST_CLAIMED = 256  # of one claim: no node has more GPUs
+
+_DEVICES = {"deviceClassName": text, "count": count}
+_REQUEST = Part({**_DEVICES, "exactly": Part(_DEVICES), "firstAvailable": Each(Part(_DEVICES))})
+_RESULT = Part({"driver": text})
+_CLAIM = Part(
+    {
+        "metadata": Part({"name": text}),
+        "spec": Part({"devices": Part({"requests": Each(_REQUEST)})}),
+        "status": Part({"allocation": Part({"devices": Part({"results": Each(_RESULT)})})}),
+    }
+)
+"""What is read of a claim, in resource.k8s.io/v1 and in v1beta1, which has in the request what ``exactly``
+holds."""
+
+
+def with_claimed_gpus(session: Session, pods: Sequence[Object]) -> list[Object]:
+    """Return *pods* with the GPUs of their claims in the annotation that ``submit`` writes for its own.
+
+    Takes one call, or none where no pod has claims. Where claims cannot be listed, the pods are returned as
+    they are.
+    """
+    if not any(map(_claim_names, pods)):
+        return list(pods)
+    counts = dict(_gpus_of_claim(fitted(claim, _CLAIM)) for claim in _claims(session))
+    return [_annotated(pod, sum(counts.get(name, 0) for name in _claim_names(pod))) for pod in pods]
+
+
+def _claim_names(pod: Object) -> set[str]:
+    """Return the names of the claims of *pod*: its own, and those that were made for it from templates."""
+    spec, status, metadata = (pod.get(key) or {} for key in ("spec", "status", "metadata"))
+    if keys.CLAIMED_GPUS in (metadata.get("annotations") or {}):
+        return set()
+    named = (*(spec.get("resourceClaims") or ()), *(status.get("resourceClaimStatuses") or ()))
+    return {name for claim in named if isinstance(name := claim.get("resourceClaimName"), str)}
+
+
+def _claims(session: Session) -> list[Object]:
+    for version in _CLAIM_VERSIONS:
+        try:
+            return session.list(
+                Resource("resource.k8s.io", version, "resourceclaims").path(session.namespace)
+            )
+        except NotFound:
+            continue
+        except Forbidden:
+            break
+    return []
+
+
+def _gpus_of_claim(claim: Object) -> tuple[str, int]:
+    """Return the name of *claim*, and its GPUs: those that were allocated, else those that it asks for.
+
+    Device classes and drivers of GPUs are called ``gpu.VENDOR``: gpu.nvidia.com, gpu.amd.com.
+    """
+    name = str((claim.get("metadata") or {}).get("name") or "")
+    allocated = ((claim.get("status") or {}).get("allocation") or {}).get("devices") or {}
+    if results := allocated.get("results"):
+        gpus = sum((result.get("driver") or "").startswith("gpu.") for result in results)
+    else:
+        requests = ((claim.get("spec") or {}).get("devices") or {}).get("requests") or ()
+        gpus = sum(map(_gpus_of_request, requests))
+    return name, min(gpus, _MOST_CLAIMED)
+
+
+def _gpus_of_request(request: Object) -> int:
+    # Of alternatives the first is what the claim would rather have.
+    (exact, *_) = request.get("firstAvailable") or (request.get("exactly") or request,)
+    if not (exact.get("deviceClassName") or "").startswith("gpu."):
+        return 0
+    wanted = exact.get("count") or 1
+    return int(wanted) if wanted <= _MOST_CLAIMED else 1
+
+
+def _annotated(pod: Object, gpus: int) -> Object:
+    if not gpus:
+        return pod
+    metadata = pod["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), keys.CLAIMED_GPUS: str(gpus)}
+    return {**pod, "metadata": {**metadata, "annotations": annotations}}

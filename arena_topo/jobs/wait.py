@@ -22,10 +22,11 @@ def wait_for(
     timeout: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobView | None:
-    """Return job *name* as it was last seen, once it has reached *goal*; *timeout* in seconds, 0 for no limit.
+    """Return job *name* as it was last seen, once it has reached *goal*.
 
-    A job that has succeeded was running. Raises ``JobFailed`` once the goal is out of reach because the job failed,
-    ``NotFound`` where there is no such job (any more), ``WaitTimeout``.
+    *timeout* in seconds, 0 for no limit. A job that has succeeded was running. Raises ``JobFailed`` once the
+    goal is out of reach because the job failed, ``NotFound`` where there is no such job (any more),
+    ``WaitTimeout``.
     """
     deadline = clock() + timeout if timeout else None
     watch = JobWatch(session, name=name)
@@ -62,14 +63,16 @@ def _timeout(name: str, job: JobView | None, goal: Goal) -> WaitTimeout:
     )
 
 
-# What happens to a job that was just submitted: that it runs, or how it ends, with its log where that is asked for.
+# What happens to a job that was just submitted: that it runs, or how it ends, with its log where that is
+# asked for.
 #
-# Its submitter looks again and again, by the rights that submitting takes, hears what the job waits for, and outlives a
-# restart of the API server. ``jobs/wait.py`` is for scripts: it watches, which takes a right of its own and reports
-# a change at once, and says nothing.
+# Its submitter looks again and again, by the rights that submitting takes, reports what the job waits for,
+# and outlives a restart of the API server. ``jobs/wait.py`` is for scripts: it watches, which takes a right
+# of its own and reports a change at once, and says nothing.
 
 _FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 0.5, 1.3, 5.0
-"""Seconds between two looks at a job: one that starts at once is seen at once, and hours of waiting cost little."""
+"""Seconds between two looks at a job: one that starts at once is seen at once, and hours of waiting cost
+little."""
 
 _PURPOSE = {Goal.RUNNING: "run", Goal.SUCCEEDED: "end"}
 
@@ -84,9 +87,10 @@ def wait_for_goal(
     timeout: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobView:
-    """Return the job *name* with *uid* once it runs, or once it has succeeded; *timeout* in seconds, 0 for no limit.
+    """Return the job *name* with *uid* once it runs, or once it has succeeded.
 
-    Raises ``JobFailed`` when it ends otherwise, ``NotFound`` when it is deleted meanwhile, and ``WaitTimeout``.
+    *timeout* in seconds, 0 for no limit. Raises ``JobFailed`` when it ends otherwise, ``NotFound`` when it is
+    deleted meanwhile, and ``WaitTimeout``.
     """
     started, pause = clock(), _FIRST_PAUSE
     while True:
@@ -125,7 +129,10 @@ def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -
 
 
 def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView | None:
-    """Return the job as it is now, None while the server cannot be asked: a wait of hours outlives its restart."""
+    """Return the job as it is now, None while the server cannot be asked.
+
+    A wait of hours outlives its restart.
+    """
     try:
         view = fetch_job_view(session, name)
     except NotFound:

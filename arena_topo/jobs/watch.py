@@ -1,7 +1,8 @@
-"""Following what changes: one stream of the API server for each kind of object, from a list on, without a gap.
+"""Following what changes.
 
-Streams end for many reasons, and a resource version may have expired meanwhile; then everything is listed again, and
-what changed in between is seen anyway.
+One stream of the API server for each kind of object, from a list on, without a gap.
+Streams end for many reasons, and a resource version may have expired meanwhile; then everything is listed
+again, and what changed in between is seen anyway.
 """
 
 import threading
@@ -12,16 +13,16 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired, Forbidden, NotFound
-from arena_topo.jobs.lookup import in_served_version, launcher_job_of, look_up_job, means_mpijobs, other_kinds
+from arena_topo.jobs.lookup import launcher_job_of, look_up_job
 from arena_topo.jobs.status import event_of_job, job_view
 from arena_topo.kube.resources import EVENTS, PODS, jobs_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.model.job_view import JobEvent, JobView
 from arena_topo.model.kind import Kind, api_version, pod_selector
-from arena_topo.model.object_shapes import EVENT, POD, TRAINING_JOB
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import EVENT, POD, TRAINING_JOB, Object
+from arena_topo.model.text.documents import Part, fitted, misfit, text
 from arena_topo.model.text.json import read_body
-from arena_topo.model.text.shapes import Part, fitted, misfit, text
 
 JobKey = tuple[str, str]
 """A job's namespace and name."""
@@ -75,7 +76,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The streams cannot be resumed: everything must be listed again; *error* is why it cannot be watched at all."""
+    """The streams cannot be resumed: everything must be listed again.
+
+    *error* is why it cannot be watched at all.
+    """
 
     error: ArenaTopoError | None = None
 
@@ -102,7 +106,8 @@ class Watch:
         changes: list[Change] = []
         ends = None if timeout is None else time.monotonic() + timeout
         while True:
-            # A server whose every stream expires at once leaves nothing to return, however often it is listed again.
+            # A server whose every stream expires at once leaves nothing to return, however often it is listed
+            # again.
             left = None if ends is None else max(0.0, ends - time.monotonic())
             try:
                 number, change = self._queue.get(timeout=0 if changes else left)
@@ -121,8 +126,8 @@ class Watch:
     def gathered(self, meanwhile: Callable[[], None]) -> list[Change]:
         """Return what changes while *meanwhile* lasts, and was not returned before.
 
-        Until then what comes waits in the connections, and is read at once in the end: a thread that wakes for each change
-        takes four times as long as one that reads the same changes one after the other.
+        Until then what comes waits in the connections, and is read at once in the end: a thread that wakes
+        for each change takes four times as long as one that reads the same changes one after the other.
         """
         self._may_read.clear()
         try:
@@ -167,7 +172,10 @@ class Watch:
         self._round += 1
 
     def _put(self, number: int) -> Callable[[Change | Lost | None], bool]:
-        """Return what reports a change of one round, and whether anybody listens to it; None asks just that."""
+        """Return what reports a change of one round, and whether anybody listens to it.
+
+        None asks just that.
+        """
 
         def put(change: Change | Lost | None) -> bool:
             if change is not None and number == self._round:
@@ -188,7 +196,7 @@ class _Stream:
     version: str
 
     def run(self, put: Callable[[Change | Lost | None], bool]) -> None:
-        """Report each change to *put* as long as it is heard there, and at last why the stream cannot continue."""
+        """Report each change to *put* while it is read there, and finally why the stream ends."""
         failures = 0
         while put(None):
             version = self.version
@@ -240,7 +248,7 @@ class _Stream:
             answer.close()
 
     def _event(self, line: bytes) -> Object:
-        """Return the event that a *line* of the stream is. Raises ``DocumentError`` where it is none."""
+        """Return the event that a *line* of the stream is. Raises ``DocumentError`` where it is not one."""
         try:
             event: Object = read_body(line)
         except ValueError:
@@ -259,7 +267,7 @@ class JobWatch:
     def __init__(
         self, session: Session, *, name: str = "", all_namespaces: bool = False, selector: str = ""
     ) -> None:
-        self._session = session
+        self._session, self._apis = session, ServedApis(session)
         self._namespace = "" if all_namespaces else session.namespace
         self._query: Query = {
             "fieldSelector": f"metadata.name={name}" if name else None,
@@ -270,28 +278,30 @@ class JobWatch:
         self._launcher_jobs: dict[str, Object | None] = {}
 
     def _opened_for(self, name: str) -> tuple[tuple[Kind, ...], Watch]:
-        """Return the kinds that are watched and their objects: the kind of one job, else every kind that is served.
+        """Return the kinds that are watched and their objects.
 
+        The kind of one job, else every kind that is served.
         Raises ``NotFound`` where the cluster serves none.
         """
-        others = () if name else other_kinds(self._session)
+        others = () if name else self._apis.other_kinds()
         try:
             return self._opened_among(others, name)
         except Forbidden:
-            # Every cluster has batch Jobs, and users who cannot watch them are no worse off than without them.
+            # Every cluster has batch Jobs, and users who cannot watch them are no worse off than without
+            # them.
             allowed = tuple(kind for kind in others if not kind.listed)
             if self._session.kinds or allowed == others:
                 raise
             return self._opened_among(allowed, name)
 
     def _opened_among(self, others: tuple[Kind, ...], name: str) -> tuple[tuple[Kind, ...], Watch]:
-        if means_mpijobs(self._session):
+        if self._apis.means_mpijobs:
             try:
-                version, watch = in_served_version(
-                    self._session, lambda version: self._opened(version, *others, name=name)
+                version, watch = self._apis.read_mpijobs(
+                    lambda version: self._opened(version, *others, name=name)
                 )
             except NotFound:
-                if not (others or other_kinds(self._session)):
+                if not (others or self._apis.other_kinds()):
                     raise
             else:
                 if not name or watch.objects[0] or (kind := self._other_kind(name)) is None:
@@ -301,8 +311,7 @@ class JobWatch:
         return kinds, self._opened(*kinds, name=name)
 
     def _other_kind(self, name: str) -> Kind | None:
-        """Return the kind of the job *name* that is no MPIJob, None where there is none."""
-        kinds = other_kinds(self._session)
+        kinds = self._apis.other_kinds()
         kind, job = look_up_job(self._session.of_kinds(kinds), name) if kinds else (None, None)
         return kind if job else None
 
@@ -371,9 +380,11 @@ class JobWatch:
 
 
 class EventWatch:
-    """The events of job *name*: ``first`` are those that there are, ``wait`` returns further ones where *follow* says so.
+    """The events of job *name*.
 
-    The job need not exist any more. One call for each page of the namespace's events, of which the job's are chosen here.
+    ``first`` are those that there are, ``wait`` returns further ones where *follow* says so.
+    The job need not exist any more. One call for each page of the namespace's events, of which the job's are
+    chosen here.
     """
 
     def __init__(self, session: Session, name: str, *, follow: bool) -> None:

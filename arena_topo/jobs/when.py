@@ -14,17 +14,27 @@ from arena_topo.jobs.other_plans import bound_workers, less_reserved, order_of, 
 from arena_topo.jobs.plan import UNREADABLE, JobPlanner, rendered_spec
 from arena_topo.jobs.status import requested_gpus
 from arena_topo.kinds.table import KINDS, kind_of
-from arena_topo.kube.discovery import served_kinds
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.job import JobSpec
 from arena_topo.model.kind import containers, planned_replicas
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Placement, Slot, Verdict
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, UnreadablePlan, decode, plan_text
-from arena_topo.model.start_estimate import MOST_AHEAD, End, StartEstimate
-from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.plan import Placement, Verdict
+from arena_topo.model.plan_record import (
+    MOST_AHEAD,
+    End,
+    Enforcement,
+    PlanRecord,
+    Slot,
+    Stage,
+    StartEstimate,
+    UnreadablePlan,
+    decode,
+    plan_text,
+)
 from arena_topo.model.text.json import reason_of
+from arena_topo.model.text.quantity import parse_instant
 from arena_topo.planner.reservations import OtherPlan
 from arena_topo.planner.start_time import (
     EndingJob,
@@ -37,7 +47,8 @@ from arena_topo.planner.start_time import (
 )
 from arena_topo.topology.objects import PodFacts
 
-# What a job of any kind says about its run time: its work, when it started, by when it ends, and how long it ran.
+# What a job of any kind says about its run time: its work, when it started, by when it ends, and how long it
+# ran.
 
 _MOST_SECONDS = 2**31
 _DEADLINES = (("runPolicy", "activeDeadlineSeconds"), ("activeDeadlineSeconds",))
@@ -45,7 +56,10 @@ _DEADLINES = (("runPolicy", "activeDeadlineSeconds"), ("activeDeadlineSeconds",)
 
 
 def work_of(job: Object) -> Work:
-    """Return what *job* is, as far as its run time depends on it. Raises ``DocumentError`` for none of our kinds."""
+    """Return what *job* is, as far as its run time depends on it.
+
+    Raises ``DocumentError`` for none of our kinds.
+    """
     kind = kind_of(job)
     planned = planned_replicas(kind, job)
     images = (str(each.get("image", "")) for pods in reversed(planned) for each in containers(pods.template))
@@ -66,14 +80,17 @@ def history_of(jobs: Iterable[Object]) -> RunHistory:
 
 
 def past_run(job: Object) -> tuple[datetime, PastRun] | None:
-    """Return when *job* succeeded, and how long it ran, None where it did not; one that failed says nothing about jobs like it."""
+    """Return when *job* succeeded, and how long it ran, None where it did not.
+
+    One that failed says nothing about jobs like it.
+    """
     done, began = true_condition(job, *SUCCEEDED), started(job)
     at = (job.get("status") or {}).get("completionTime") or (done or {}).get("lastTransitionTime")
     if done is None or began is None or not at:
         return None
     ends = parse_instant(at)
     try:
-        # Of a status that somebody made up as well.
+        # Also for a status that was made up.
         seconds = min(max((ends - began).total_seconds(), 0.0), _MOST_SECONDS)
         return ends, PastRun(work_of(job), seconds)
     except DocumentError:
@@ -110,7 +127,8 @@ def limit_of(job: Object) -> timedelta | None:
 def deadline_of(job: Object) -> timedelta | None:
     """Return the longest that *job* will probably run by what it says, None where it says nothing.
 
-    A JobSet has no limit of its own: it says how long the first of its jobs may run, which begins again with each restart.
+    A JobSet has no limit of its own: it says how long the first of its jobs may run, which begins again with
+    each restart.
     """
     first = next(iter(job["spec"].get("replicatedJobs") or ()), None)
     seconds = _seconds(first, ("template", "spec", "activeDeadlineSeconds"))
@@ -118,13 +136,16 @@ def deadline_of(job: Object) -> timedelta | None:
 
 
 def _reported(job: Object) -> timedelta | None:
-    """Return how much longer *job* says that it continues, as a TrainJob does whose trainer reports its progress."""
+    """Return how much longer *job* will run, as a TrainJob reports whose trainer says so."""
     seconds = _seconds(job.get("status") or {}, ("trainerStatus", "estimatedRemainingSeconds"))
     return timedelta(seconds=seconds) if seconds else None
 
 
 def _seconds(within: Any, path: Iterable[str]) -> int | None:
-    """Return the whole seconds at *path*, None for anything else; fields that a shape does not check may hold anything."""
+    """Return the whole seconds at *path*, None for anything else.
+
+    Fields that a shape does not check may hold anything.
+    """
     value = within
     for key in path:
         value = value.get(key) if isinstance(value, dict) else None
@@ -148,8 +169,11 @@ class Outlook:
     now: datetime
 
     def of_spec(self, spec: JobSpec, options: PlanOptions, planned: Verdict) -> StartEstimate:
-        """Return when the job of *spec* would start if it was submitted now; *planned* is its plan in what is left."""
-        # Who fits and has nobody before him starts at once.
+        """Return when the job of *spec* would start if it was submitted now.
+
+        *planned* is its plan in what is left.
+        """
+        # A job that fits starts at once if no job is ahead of it.
         if isinstance(planned, Placement) and not self.waiting:
             return StartEstimate(earliest=self.now, likely=self.now, latest=self.now)
         job = rendered_spec(spec, self.left)
@@ -167,10 +191,11 @@ class Outlook:
 def read_outlook(session: Session, *, levels: Sequence[str] = ()) -> Outlook:
     """Return what the cluster of *session* says about the ends of its jobs, and about those that wait.
 
-    What is in namespaces that the user may not read is in use by unknown jobs, for an unknown time: a user who cannot list
-    all pods gets what the controller has published. Raises ``Forbidden`` where that is nothing and the user may not list the nodes.
+    What is in namespaces that the user cannot read is in use by unknown jobs, for an unknown time: a user who
+    cannot list all pods gets what the controller has published. Raises ``Forbidden`` where that is nothing
+    and the user cannot list the nodes.
     """
-    kinds = served_kinds(session, KINDS)
+    kinds = ServedApis(session).kinds(KINDS)
     # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     pods: list[PodFacts] = []
@@ -238,7 +263,6 @@ def _by_pods(key: tuple[str, str], pods: Iterable[PodFacts]) -> Iterator[OtherPl
 
 
 def _waiting(jobs: Iterable[Object], history: RunHistory) -> Iterator[StartingJob]:
-    """Yield those of *jobs* that wait for a place."""
     for job in jobs:
         try:
             record = decode(plan_text(job) or "")

@@ -1,8 +1,8 @@
-"""Everything in a cluster that placement depends on, in few calls, decoded straight into the fields that are read.
+"""Everything in a cluster that placement depends on, in few calls, with only the fields that are read.
 
-Decoding pods into typed structs costs a tenth of what decoding them into dictionaries does (10,000 pods: 0.14 s
-against 1.5 s), and most fields of a pod are never read. Dictionaries with no more than the fields that a shape names
-cost a sixth, and serve readers of whole objects as well.
+Decoding pods into typed structs costs a tenth of what decoding them into dictionaries does (10,000 pods: 0.14
+s against 1.5 s), and most fields of a pod are never read. Dictionaries with no more than the fields that a
+shape names cost a sixth, and serve readers of whole objects as well.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ from typing import Any, TypedDict, TypeVar
 import msgspec
 
 from arena_topo.errors import DocumentError, Forbidden, NotFound
-from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource, answered_at
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Choice, Session
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.model.objects import Object
+from arena_topo.model.text.documents import Each, Named, Part, Shape, fitted, text
 from arena_topo.model.text.json import cut, read_body, without_depths
-from arena_topo.model.text.shapes import Each, Named, Part, Shape, fitted, text
 
 Quantities = dict[str, str | int | float]
 
@@ -37,7 +37,7 @@ class ResourceRequirements(msgspec.Struct):
 
 
 class Container(msgspec.Struct):
-    """A container; an init container whose ``restart_policy`` is ``Always`` keeps running next to the others."""
+    """A container; an init container with the ``restart_policy`` ``Always`` keeps running."""
 
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     restart_policy: str | None = msgspec.field(name="restartPolicy", default=None)
@@ -104,15 +104,16 @@ OPTIONAL = {
     "koordinator": ("scheduling.koordinator.sh", "clusternetworktopologies", ("v1alpha1",)),
     "volcano": ("topology.volcano.sh", "hypernodes", ("v1alpha1",)),
 }
-"""What a cluster may serve besides its nodes and pods: group, resource, and the versions that are read, best first."""
+"""What a cluster may serve besides its nodes and pods: group, resource, and the versions that are read, best
+first."""
 
 
 @dataclass(frozen=True, slots=True)
 class RawCluster:
     """The objects of a cluster; ``optional`` has a list for each key of ``OPTIONAL`` that the cluster serves.
 
-    ``pods`` are read while they are iterated, once. ``forbidden`` names the resources that the user may not list; it
-    is complete once the pods have been read.
+    ``pods`` are read while they are iterated, once. ``forbidden`` names the resources that the user cannot
+    list; it is complete once the pods have been read.
     """
 
     nodes: list[Object]
@@ -123,17 +124,21 @@ class RawCluster:
 
 
 def read_cluster(session: Session) -> RawCluster:
-    """Read a cluster: one call for discovery, one for each page of a list. Raises ``Forbidden`` without its nodes."""
+    """Read a cluster: one call for discovery, one for each page of a list.
+
+    Raises ``Forbidden`` without its nodes.
+    """
     # Only the nodes are indispensable: what else is forbidden is named in a warning, and the rest is read.
     forbidden: list[str] = []
-    served = served_versions(session)
+    apis = ServedApis(session)
     optional = {
         key: list(_unless_forbidden(session, Resource(group, version, plural), forbidden))
         for key, (group, plural, versions) in OPTIONAL.items()
-        if (version := preferred_version(served, group, versions))
+        if (version := apis.preferred(group, versions))
     }
     nodes = list(_objects(session, NODES.path()))
-    # The vendor's scheduler reports topologies in ConfigMaps; no other cluster has them, nor lets users list them.
+    # The vendor's scheduler reports topologies in ConfigMaps; no other cluster has them, nor lets users list
+    # them.
     config_maps = []
     if any(map(_is_in_topology_mode, nodes)):
         selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
@@ -165,7 +170,10 @@ def _objects(session: Session, path: str, **query: str) -> Iterator[Object]:
 
 
 def _pods(session: Session, forbidden: list[str]) -> Iterator[Pod]:
-    """Yield the pods that have not ended, page by page; none if the user may not list those of all namespaces."""
+    """Yield the pods that have not ended, page by page.
+
+    None if the user cannot list those of all namespaces.
+    """
     try:
         for page in _pages(
             session, PODS.path(), msgspec.json.Decoder(_PodList), {"fieldSelector": LIVE_PODS}
@@ -190,7 +198,8 @@ def _decoded(body: bytes, decoder: "msgspec.json.Decoder[_List]", path: str) -> 
         try:
             return decoder.decode(body)
         except RecursionError:
-            # One object with a deep field of free form, as a ResourceClaim may carry, must not hide all others.
+            # One object with a deep field of free form, as a ResourceClaim may carry, must not hide all
+            # others.
             return decoder.decode(without_depths(body))
     # Text that is not UTF-8 is no error of msgspec's own.
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -200,13 +209,15 @@ def _decoded(body: bytes, decoder: "msgspec.json.Decoder[_List]", path: str) -> 
 
 
 def lean_list(body: bytes, path: str) -> Any:
-    """Return the list in *body*, which the server answered at *path*, without the fields that the shape of its items lacks.
+    """Return the list in *body*, from *path*, without fields that the shape of its items lacks.
 
-    For example, of pods neither volumes nor probes are there. The checks are those of ``Session``, which come after.
+    For example, of pods neither volumes nor probes are there. The checks are those of ``Session``, which come
+    after.
     """
     try:
         return _lean_decoder(answered_at("GET", path).shape).decode(body)
-    # One object that is not as its API says must not hide the others: the long way takes out what is wrong with it.
+    # One object that is not as its API says must not hide the others: the long way takes out what is wrong
+    # with it.
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return read_body(body)
 

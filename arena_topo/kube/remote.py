@@ -12,11 +12,18 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed
-from arena_topo.kube.client import SharedTlsSocket, Transport
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import configured_target
 from arena_topo.kube.session import api_error, impersonation
-from arena_topo.kube.transport import LARGEST_BODY, LARGEST_HEAD, AnswerClock, Request, failure
+from arena_topo.kube.transport import (
+    LARGEST_BODY,
+    LARGEST_HEAD,
+    AnswerClock,
+    Request,
+    SharedTlsSocket,
+    Transport,
+    failure,
+)
 
 # A process in a container, over the API server's websocket: its channels, its terminal's size, and how it
 # ended.
@@ -45,7 +52,7 @@ class Channel(IntEnum):
 
 
 class _BoundedSocket:
-    """The socket of a websocket, whose library asks it for whatever the server announces, for as long as it comes.
+    """The socket of a websocket, whose library reads whatever the server announces.
 
     Of what is expected next no more than so many bytes may come, within the time of a clock where one is
     given.
@@ -83,7 +90,10 @@ class RemoteProcess:
         self._status = b""
 
     def output(self) -> Iterator[tuple[Channel, bytes]]:
-        """Yield what the process prints, on which channel, until it has ended. Raises ``ConnectionFailed``."""
+        """Yield what the process prints, on which channel, until it has ended.
+
+        Raises ``ConnectionFailed``.
+        """
         from websocket import ABNF, WebSocketConnectionClosedException, WebSocketException
 
         while True:
@@ -123,7 +133,10 @@ class RemoteProcess:
         self._send(Channel.RESIZE, json.dumps({"Width": columns, "Height": lines}).encode())
 
     def exit_code(self) -> int:
-        """Return the exit code. Raises ``ArenaTopoError`` for a process that could not run or whose end is not known."""
+        """Return the exit code.
+
+        Raises ``ArenaTopoError`` for a process that could not run or whose end is not known.
+        """
         try:
             status = json.loads(self._status)
             if status["status"] == "Success":

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from arena_topo.model import object_shapes
+from arena_topo.model import objects
 from arena_topo.model.kind import Kind
-from arena_topo.model.text.shapes import Part
+from arena_topo.model.text.documents import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Resource:
     namespaced: bool = True
 
     def path(self, namespace: str = "", name: str = "", sub: str = "") -> str:
-        """Return the path of one object, of a subresource, or of the collection (of all namespaces if empty)."""
+        """Return the path of an object, a subresource, or the collection (of all namespaces if empty)."""
         base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         inside = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace else ""
         tail = "".join(f"/{quote(part, safe='')}" for part in (name, sub) if part)
@@ -84,14 +84,14 @@ def resource_of(api_version: str, kind: str) -> Resource:
 
 
 _SHAPES: Mapping[str, Part] = {
-    "pods": object_shapes.POD,
-    "nodes": object_shapes.NODE,
-    **dict.fromkeys(_TRAINING_JOBS.values(), object_shapes.TRAINING_JOB),
-    "jobs": object_shapes.BATCH_JOB,
-    "deployments": object_shapes.DEPLOYMENT,
-    "events": object_shapes.EVENT,
-    "services": object_shapes.SERVICE,
-    "selfsubjectaccessreviews": object_shapes.ACCESS_REVIEW,
+    "pods": objects.POD,
+    "nodes": objects.NODE,
+    **dict.fromkeys(_TRAINING_JOBS.values(), objects.TRAINING_JOB),
+    "jobs": objects.BATCH_JOB,
+    "deployments": objects.DEPLOYMENT,
+    "events": objects.EVENT,
+    "services": objects.SERVICE,
+    "selfsubjectaccessreviews": objects.ACCESS_REVIEW,
 }
 _PATH = re.compile(
     r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/(?P<plural>[^/]+)(?P<name>/[^/]+)?"
@@ -100,7 +100,10 @@ _DISCOVERY = re.compile(r"/apis(?P<version>/[^/]+/[^/]+)?")
 
 
 class Answered(NamedTuple):
-    """What an answer must be: an object, or a list of objects, of a shape, and of the kind that *plural* names."""
+    """What an answer must be.
+
+    An object, or a list of objects, of a shape, and of the kind that *plural* names.
+    """
 
     shape: Part
     plural: str = ""
@@ -111,9 +114,9 @@ class Answered(NamedTuple):
 def answered_at(method: str, path: str) -> Answered:
     """Return what a server must answer at *path*, which has no query."""
     if path == "/version":
-        return Answered(object_shapes.VERSION)
+        return Answered(objects.VERSION)
     if discovery := _DISCOVERY.fullmatch(path):
-        return Answered(object_shapes.RESOURCES if discovery["version"] else object_shapes.GROUPS)
+        return Answered(objects.RESOURCES if discovery["version"] else objects.GROUPS)
     # Subresources, documents of OpenAPI and what a deletion answers are looked into by those who asked.
     match = _PATH.fullmatch(path)
     if match is None or method == "DELETE":
@@ -122,7 +125,7 @@ def answered_at(method: str, path: str) -> Answered:
     # Of all that is created only jobs are read again from what their creation answers.
     is_created = method == "POST" and not name and plural in {"jobs", *_TRAINING_JOBS.values()}
     return Answered(
-        _SHAPES.get(plural, object_shapes.OBJECT),
+        _SHAPES.get(plural, objects.OBJECT),
         plural,
         is_list=method == "GET" and not name,
         is_named=is_created or (method in ("GET", "PATCH") and bool(name) and plural in _SHAPES),
@@ -130,7 +133,10 @@ def answered_at(method: str, path: str) -> Answered:
 
 
 def is_of(kind: str, plural: str) -> bool:
-    """Whether objects of *kind* are those of the resource *plural*: MutatingAdmissionPolicy, of mutatingadmissionpolicies."""
+    """Whether objects of *kind* are those of the resource *plural*.
+
+    MutatingAdmissionPolicy, of mutatingadmissionpolicies.
+    """
     return plural.startswith(kind.lower().removesuffix("y"))
 
 

@@ -1,7 +1,7 @@
 """Raw objects from and to one API server, with its refusals as errors.
 
-Objects stay the dictionaries that the server sends: every version of every resource fits, and nothing is lost between
-reading and writing one.
+Objects stay the dictionaries that the server sends: every version of every resource fits, and nothing is lost
+between reading and writing one.
 """
 
 import json
@@ -27,16 +27,22 @@ from arena_topo.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from arena_topo.kube.client import Transport
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, configured_target
 from arena_topo.kube.resources import answered_at, is_of
-from arena_topo.kube.transport import GZIP, AnswerTooLarge, HttpTransport, Request, Response, unpacked
+from arena_topo.kube.transport import (
+    GZIP,
+    AnswerTooLarge,
+    HttpTransport,
+    Request,
+    Response,
+    Transport,
+    unpacked,
+)
 from arena_topo.model.kind import Kind
-from arena_topo.model.object_shapes import LIST, OBJECT
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import LIST, OBJECT, Object
+from arena_topo.model.text.documents import fitted, misfit
 from arena_topo.model.text.json import read_body
-from arena_topo.model.text.shapes import fitted, misfit
 
 # The errors that users see for the refusals of the API server, from its Status objects.
 
@@ -69,7 +75,8 @@ def api_error(status: int, body: bytes) -> ApiError:
     message = str(document.get("message") or "") or body.decode(errors="replace").strip()
     message = message[:_LONGEST_MESSAGE]
     details = document.get("details")
-    # The server's own message is the one word Unauthorized, which does not say that the credentials are the reason.
+    # The server's own message is the one word Unauthorized, which does not say that the credentials are the
+    # reason.
     if status == 401:
         message = f"the server does not accept your credentials ({message or 'Unauthorized'})"
     kind = _CLASSES.get(status, ApiError)
@@ -116,7 +123,8 @@ COMMAND_TIMEOUTS = 10
 """All requests of a command between two pauses of its own may take this many times as long as one."""
 
 _OWN_PAUSE = 0.2
-"""Seconds without a request that a command passes by itself: the shortest pause between two looks at a job."""
+"""Seconds without a request that a command passes by itself: the shortest pause between two looks at a
+job."""
 
 _SHORTEST_TIMEOUT = 0.001
 """Seconds for a request that is out of time: it fails with the transport's own words."""
@@ -139,6 +147,9 @@ _PAGE = 500
 _ROWS = 5000
 """Rows of a table for each call: a row has a fiftieth of the bytes of a pod."""
 
+_DISCOVERY_AGE = 60.0
+"""Seconds after which a discovery document is read again."""
+
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -151,10 +162,10 @@ def _tell(text: str) -> None:
 
 
 class _CommandClock:
-    """The time of one request after another, until the command pauses by itself, as one that watches a job does.
+    """The time of one request after another, until the command itself pauses, as a watch does.
 
-    With a limit of 20 s, fifteen requests of 1.5 s each are too many; ``get -w`` with such a request and a pause of 1 s
-    in turn never ends.
+    With a limit of 20 s, fifteen requests of 1.5 s each are too many; ``get -w`` with such a request and a
+    pause of 1 s in turn never ends.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -162,7 +173,10 @@ class _CommandClock:
         self._began = self._ended = now()
 
     def begin(self, limit: float) -> float:
-        """Return when the requests must have ended. Raises ``ConnectionFailed`` where they must have before."""
+        """Return when the requests must have ended.
+
+        Raises ``ConnectionFailed`` where they must have before.
+        """
         now = self._now()
         if now - self._ended >= _OWN_PAUSE:
             self._began = now
@@ -181,11 +195,11 @@ class _CommandClock:
 class Session:
     """One user at one API server.
 
-    *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit; those of a
-    command that does not pause have ``COMMAND_TIMEOUTS`` times that together. *user* is the
-    kubeconfig's entry, for the identity to act as. *notify* hears what a request waits for, and *sleep* passes the time.
-    Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server answers, a kind of
-    ``ApiError`` when the server refuses.
+    *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit;
+    those of a command that does not pause have ``COMMAND_TIMEOUTS`` times that together. *user* is the
+    kubeconfig's entry, for the identity to act as. *notify* gets what a request waits for, and *sleep* passes
+    the time. Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server
+    answers, a kind of ``ApiError`` when the server refuses.
     """
 
     def __init__(
@@ -211,6 +225,7 @@ class Session:
         """The kinds of jobs that the user means, all where it is empty."""
         self.server = server
         self._date = ""
+        self._discovered: dict[str, tuple[float, Object]] = {}
         self._may_send: Callable[[], bool] | None = None
 
     @property
@@ -225,7 +240,7 @@ class Session:
             return None
 
     def of_kinds(self, kinds: tuple[Kind, ...]) -> "Session":
-        """Return this session for a user who means jobs of *kinds* alone."""
+        """Return this session for a user who means only jobs of *kinds*."""
         other = copy(self)
         other.kinds = kinds
         return other
@@ -237,13 +252,13 @@ class Session:
         return other
 
     def anew(self) -> "Session":
-        """Return this session with a new time limit for its requests, for a process that never ends."""
+        """Return this session as a new command has it, for a process that never ends."""
         other = copy(self)
-        other._clock = _CommandClock(self._now)  # noqa: SLF001  # it is this class's own
+        other._clock, other._discovered = _CommandClock(self._now), {}  # noqa: SLF001  # they are this class's own
         return other
 
     def only_while(self, may_send: Callable[[], bool]) -> "Session":
-        """Return this session, which sends nothing, retries included, unless *may_send* says so at that moment.
+        """Return this session, which only sends, retries included, while *may_send* says so.
 
         Its methods raise ``NotSent`` then.
         """
@@ -254,6 +269,14 @@ class Session:
     def get(self, path: str, **query: str | int | bool | None) -> Object:
         """Return the object at *path*."""
         return self._object("GET", path, query)
+
+    def discovery(self, path: str) -> Object:
+        """Return the discovery document at *path*, read once a minute at most: some commands run for days."""
+        read_at, document = self._discovered.get(path, (0.0, None))
+        if document is None or self._now() - read_at > _DISCOVERY_AGE:
+            document = self.get(path)
+            self._discovered[path] = self._now(), document
+        return document
 
     def get_raw(self, path: str, **query: str | int | bool | None) -> bytes:
         """Return the JSON at *path* undecoded, for callers who read few of its fields."""
@@ -277,7 +300,7 @@ class Session:
         return self._object("PATCH", path, {"fieldManager": "arena-topo", **query}, body, content)
 
     def apply(self, path: str, body: Object) -> Object:
-        """Create or change the object at *path* by server-side apply, taking over fields that others have set."""
+        """Create or change the object at *path* by server-side apply, taking over fields of others."""
         query: Query = {"fieldManager": "arena-topo", "fieldValidation": "Strict", "force": True}
         return self._object("PATCH", path, query, body, "application/apply-patch+yaml")
 
@@ -301,8 +324,9 @@ class Session:
         return self.read_pages(path, read, _PAGE)
 
     def read_pages(self, path: str, read: Callable[[Choice], tuple[Page, str]], size: int) -> Iterator[Page]:
-        """Yield the pages of the list at *path*; *read* returns one, with the token of the next, empty at the end.
+        """Yield the pages of the list at *path*.
 
+        *read* returns one, with the token of the next, empty at the end.
         A page that is too large is asked for again with a tenth of its
         items: objects may have a megabyte each. Raises ``DocumentError`` for a list that does not end.
         """
@@ -337,9 +361,10 @@ class Session:
     def rows(
         self, path: str, columns: Sequence[str], *, metadata: bool = False, **query: str | int | bool | None
     ) -> Iterator[tuple[Object, tuple[str, ...]]]:
-        """Yield the metadata and the cells of *columns* of each object in the list at *path*; without *metadata*, {}.
+        """Yield the metadata and the cells of *columns* of each object in the list at *path*.
 
-        The server prints the cells, as for ``kubectl get``: of 3,000 pods that is 0.8 MB, where the pods are 29 MB.
+        Without *metadata*, {}. The server prints the cells, as for ``kubectl get``: of 3,000 pods that is 0.8
+        MB, where the pods are 29 MB.
         """
         include = "Metadata" if metadata else "None"
 
@@ -366,7 +391,10 @@ class Session:
     def stream_once(
         self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
     ) -> Response:
-        """Like ``stream``, over the kept connection, without another TLS handshake: it is read before anything else is asked."""
+        """Like ``stream``, over the kept connection, without another TLS handshake.
+
+        It is read before anything else is asked.
+        """
         return self._stream(path, query, timeout, own=False)
 
     def _stream(self, path: str, query: Query, silence: float | None, *, own: bool) -> Response:
@@ -411,7 +439,10 @@ class Session:
 
     @staticmethod
     def _checked_table(document: Object, path: str) -> Object:
-        """Return *document*, which is a table of rows with as many cells as columns. Raises ``DocumentError``."""
+        """Return *document*, which is a table of rows with as many cells as columns.
+
+        Raises ``DocumentError``.
+        """
         columns, rows = document.get("columnDefinitions") or [], document.get("rows") or []
         named = isinstance(columns, list) and all(
             isinstance(column, dict) and isinstance(column.get("name"), str) for column in columns
@@ -429,8 +460,8 @@ class Session:
     def _checked(self, document: Object, method: str, path: str) -> Object:
         """Return *document* in the shape that its readers rely on, without what has another one.
 
-        Raises ``DocumentError`` where it is something else altogether. Resources whose schema is open may hold anything,
-        and one such object must not stop users who list all of them.
+        Raises ``DocumentError`` where it is something else altogether. Resources whose schema is open may
+        hold anything, and one such object must not stop users who list all of them.
         """
         expected = answered_at(method, path)
         fault = ""
@@ -453,16 +484,17 @@ class Session:
         return {**document, "items": [fitted(item, expected.shape) for item in document.get("items") or ()]}
 
     def _read(self, request: Request, decode: Callable[[bytes], Decoded]) -> Decoded:
-        """Return what *decode* makes of the whole answer to *request*."""
         try:
             return decode(unpacked(self._accepted(request)))
         finally:
             self._clock.end()
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
-        """Send until the server accepts: once more with new credentials, up to five more times when it says to retry.
+        """Send until the server accepts.
 
-        All of this has the time that the user gives to one request, and less where others of the command took long.
+        Once more with new credentials, up to five more times when it says to retry.
+        All of this has the time that the user gives to one request, and less where others of the command took
+        long.
         """
         send = self._transport.stream if stream else self._transport.send
         retries, is_renewed = 0, False
@@ -507,7 +539,6 @@ def items_of(page: Object) -> Iterator[Object]:
 
 
 def _refusal(answer: Response) -> ArenaTopoError:
-    """Return the error for an *answer* that is none of success."""
     # Read to its end, so that the connection can be kept.
     body = unpacked(answer)
     if answer.status < 400:
@@ -567,7 +598,8 @@ def impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 def connect(connection: ConnectionFlags, target: Target | None = None) -> Session:
     """Return a session with the cluster of *connection*; nothing is sent yet.
 
-    *target* is that cluster where it has been resolved already. Raises ``DocumentError`` when no kubeconfig names a cluster, or names one that cannot be used.
+    *target* is that cluster where it has been resolved already. Raises ``DocumentError`` when no kubeconfig
+    names a cluster, or names one that cannot be used.
     """
     target = target or configured_target(connection)
     return Session(

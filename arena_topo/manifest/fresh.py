@@ -1,4 +1,7 @@
-"""A job that was submitted before, as it was before its submit: without what the server, a plan and a gang put onto it."""
+"""A job that was submitted before, as it was before its submit.
+
+It is without what the server, a plan and a gang put onto it.
+"""
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
@@ -31,7 +34,7 @@ _KEPT_METADATA = ("name", "namespace", "labels", "annotations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshJob:
-    """A job to be submitted again, what it asked for besides, and the name of the ConfigMap with its files if it has one.
+    """A job to be submitted again, what else it asked for, and the ConfigMap with its files if any.
 
     The levels are those of its gang, empty for none.
     """
@@ -46,7 +49,10 @@ class FreshJob:
 
 
 def as_submitted(job: Object) -> Object:
-    """Return a copy of *job* without what the API server and its controllers wrote: its status, uid, owners and so on."""
+    """Return a copy of *job* without what the API server and its controllers wrote.
+
+    Its status, uid, owners and so on.
+    """
     metadata = {key: value for key, value in job["metadata"].items() if key in _KEPT_METADATA and value}
     kept = {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}
     return deepcopy(kept)
@@ -121,7 +127,6 @@ def _undo_plan(template: Object) -> None:
 
 
 def _queue(job: Object) -> str:
-    """Return the queue that the gang was in, empty for none."""
     policy = (job["spec"].get("runPolicy") or {}).get("schedulingPolicy") or {}
     named = [_of(job, "labels").get(key, "") for key in (keys.KUEUE_QUEUE, keys.KAI_QUEUE)]
     of_pods = [_of(template, "labels").get(f"{keys.YUNIKORN}/queue", "") for template in _templates(job)]
@@ -160,7 +165,10 @@ def _rename(item: Object, old: str, new: str, word: str) -> None:
 
 
 def _rename_files(templates: Iterable[Object], old: str, new: str) -> str:
-    """Let the pods mount the files of the new job; return the old ConfigMap's name, empty where there are no files."""
+    """Let the pods mount the files of the new job.
+
+    Return the old ConfigMap's name, empty where there are no files.
+    """
     before, found = f"{old}-files", ""
     for template in templates:
         for volume in (template.get("spec") or {}).get("volumes") or ():

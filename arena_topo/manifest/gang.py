@@ -9,7 +9,7 @@ from arena_topo.kinds.elastic import worker_range
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.manifest.plan_on_job import suspend
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 from arena_topo.model.kind import Kind, is_planned, planned_replicas
 from arena_topo.model.objects import Object, section
 from arena_topo.model.pods import pod_spec_requests
@@ -49,8 +49,8 @@ def gang_of(job: Object) -> Gang:
 
 
 def _launcher_waits(job: Object, kind: Kind) -> bool:
-    # The operator of v1alpha1 always waits for the workers, that of v1 never does; v2beta1 lets the job say. A kind without
-    # a launcher has none that a gang could wait for.
+    # The operator of v1alpha1 always waits for the workers, that of v1 never does; v2beta1 lets the job say.
+    # A kind without a launcher has none that a gang could wait for.
     if kind is ApiVersion.V1:
         return False
     return (
@@ -112,7 +112,10 @@ def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -
 
 
 def _set(values: Object, key: str, whose: str, value: Any) -> None:
-    """Set a value that is not set yet; one that is set to another stops the submit, since both cannot be had."""
+    """Set a value that is not set yet.
+
+    One that is set to another stops the submit, since both cannot be had.
+    """
     # The user's own value could be overwritten, but then the job would not be the one that was submitted.
     if values.get(key, value) != value:
         raise UsageError(

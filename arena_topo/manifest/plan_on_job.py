@@ -40,10 +40,11 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class Pins:
     """What a plan puts onto a job; what is not given stays as the job has it.
 
-    ``plan`` is the text of its annotation, None for a job without a plan. ``new``: the job has no plan yet, so that it gets the labels by which planned
-    jobs are found, and its workers request claimed GPUs by annotation. ``gated`` puts our scheduling gate before the
-    workers; ``suspended`` True keeps the operator from creating pods, False lets it. ``annotations``, ``node_term``,
-    ``spread`` and ``shared_gpus`` are for the workers' template.
+    ``plan`` is the text of its annotation, None for a job without a plan. ``new``: the job has no plan yet,
+    so that it gets the labels by which planned jobs are found, and its workers request claimed GPUs by
+    annotation. ``gated`` puts our scheduling gate before the workers; ``suspended`` True keeps the operator
+    from creating pods, False lets it. ``annotations``, ``node_term``, ``spread`` and ``shared_gpus`` are for
+    the workers' template.
     """
 
     plan: str | None
@@ -73,7 +74,6 @@ def with_pins(job: Object, pins: Pins) -> Object:
 
 
 def _labels(kind: Kind, job: Object) -> dict[str, str]:
-    """Return the labels by which the planned pods of *job* are found."""
     labels = {PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])}
     # Jobs of two kinds may have one name. Those without the label are MPIJobs, which had none to begin with.
     return labels if isinstance(kind, ApiVersion) else {**labels, PLANNED_KIND: kind.kind.lower()}
@@ -135,8 +135,9 @@ def _unpin(template: Object, pins: Pins) -> None:
 
 
 def resized(job: Object, pods: int) -> Object:
-    """Return a copy of *job*, of an elastic kind, with as many planned *pods* in all: its elastic role has what the others leave.
+    """Return a copy of *job*, of an elastic kind, with as many planned *pods* in all.
 
+    Its elastic role has what the others leave.
     A PyTorchJob of a master and three workers that gets six pods has five workers.
     """
     kind = kind_of(job)
@@ -155,8 +156,8 @@ def resized(job: Object, pods: int) -> Object:
 def changes(before: Object, after: Object) -> list[Object]:
     """Return the JSON patch from *before*, as the server has it, to *after*.
 
-    It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another plan, and where
-    the number of pods changes, once anybody else changed that.
+    It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another
+    plan, and where the number of pods changes, once anybody else changed that.
     """
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
     planned = plan_text(before) is not None
@@ -183,9 +184,9 @@ def changes(before: Object, after: Object) -> list[Object]:
 
 
 def _suspension(kind: Kind, before: Object, *, suspended: bool) -> Object:
-    """Return the operation that sets the field of *kind* which suspends a job."""
     *above, last = kind.suspend
-    # An add replaces a value that is there; a replace fails where there is none, and both without the mapping above.
+    # An add replaces a value that is there; a replace fails if there is none, and both without the mapping
+    # above.
     if above and before["spec"].get(above[0]) is None:
         return {"op": "add", "path": f"/spec/{above[0]}", "value": {last: suspended}}
     return {"op": "add", "path": f"/spec/{'/'.join(kind.suspend)}", "value": suspended}
@@ -194,8 +195,8 @@ def _suspension(kind: Kind, before: Object, *, suspended: bool) -> Object:
 def _request_by_claim(worker: Object) -> None:
     """Move the number of GPUs of a DRA driver from the resources into an annotation.
 
-    The name of a device class is no resource that a container may request: the workers get the GPUs from their
-    ResourceClaims, and anyone who plans reads the number from the annotation.
+    The name of a device class is no resource that a container may request: the workers get the GPUs from
+    their ResourceClaims, and anyone who plans reads the number from the annotation.
     """
     counts = [
         quantities.pop(DRA_GPU)
@@ -216,7 +217,8 @@ def _add_gate(spec: Object) -> None:
 
 def _require(spec: Object, term: Object) -> None:
     affinity = section(section(section(spec, "affinity"), "nodeAffinity"), _REQUIRED)
-    # The selector terms are alternatives, each with conditions that must all hold: ours joins every one of them.
+    # The selector terms are alternatives, each with conditions that must all hold: ours joins every one of
+    # them.
     alternatives = affinity.get("nodeSelectorTerms") or [{}]
     affinity["nodeSelectorTerms"] = [
         {**conditions, "matchExpressions": [*(conditions.get("matchExpressions") or ()), term]}
@@ -225,10 +227,10 @@ def _require(spec: Object, term: Object) -> None:
 
 
 def _share_gpus(worker: Object) -> None:
-    """Let a worker see the GPUs of all workers on its node, its own first, and NCCL know that they share the node.
+    """Let a worker see the GPUs of all workers on its node, its own first, and let NCCL know.
 
-    NCCL takes ranks with one ``NCCL_HOSTID`` for ranks of one host and may use the links between their GPUs; without
-    ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
+    NCCL takes ranks with one ``NCCL_HOSTID`` for ranks of one host and may use the links between their GPUs;
+    without ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
     """
     for container in containers(worker):
         env = entries(container, "env")
@@ -255,7 +257,7 @@ def is_shared_gpu_variable(variable: Object) -> bool:
 
 
 def _drop_term(spec: Object, term: Object) -> None:
-    """Take *term* out of every alternative of the required node affinity, and what is empty then out of *spec*."""
+    """Take *term* out of every alternative of the required node affinity, and what is then empty too."""
     affinity = spec.get("affinity") or {}
     nodes = affinity.get("nodeAffinity") or {}
     required = nodes.get(_REQUIRED) or {}

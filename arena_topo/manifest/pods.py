@@ -11,7 +11,7 @@ from arena_topo.model import keys
 from arena_topo.model.job import CodeSync, Compute, JobSpec, RoleSpec, TensorBoard
 from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
-from arena_topo.model.scheduling import Toleration
+from arena_topo.model.pods import Toleration
 
 # TensorBoard next to a job, as Arena runs it: a Deployment and a Service, both owned by the job.
 #
@@ -23,7 +23,7 @@ _LOGS_VOLUME, _LOCAL = "training-logs-volume", "/output/training_logs"
 
 
 def log_volume(job: JobSpec) -> Object | None:
-    """Return the node's folder in which the job writes for TensorBoard, None where it writes to a claim or a URL."""
+    """Return the node's folder where the job writes for TensorBoard, None for a claim or a URL."""
     board = job.tensorboard
     if board is None or not _is_local(job, board):
         return None
@@ -122,7 +122,8 @@ def _is_local(job: JobSpec, board: TensorBoard) -> bool:
     return not any(path == claim or path.startswith(claim.rstrip("/") + "/") for claim in mounted)
 
 
-# Code that is fetched before the job starts, as Arena fetches it: an init container, and a volume that both mount.
+# Code that is fetched before the job starts, as Arena fetches it: an init container, and a volume that both
+# mount.
 #
 # Source: kubeflow/arena 0.15.5, charts/mpijob/templates/mpijob.yaml and pkg/argsbuilder/submit_sync_code.go.
 
@@ -130,7 +131,6 @@ _VOLUME, _ROOT = "code-sync", "/code"
 
 
 def _code_volume() -> Object:
-    """Return the volume of the code."""
     return {"name": _VOLUME, "emptyDir": {}}
 
 
@@ -140,7 +140,7 @@ def _code_mount(working_dir: str) -> Object:
 
 
 def init_container(code: CodeSync, *, pull_policy: str, env: list[Object], resources: Object) -> Object:
-    """Return the container that fetches *code*, with the job's own *env* (proxies, credentials) and *resources*."""
+    """Return the container that fetches *code*, with the job's *env* (proxies, tokens) and *resources*."""
     container: Object = {
         "name": "init-code",
         "image": code.image,
@@ -163,7 +163,10 @@ def init_container(code: CodeSync, *, pull_policy: str, env: list[Object], resou
 
 
 def project_name(source: str) -> str:
-    """Return the folder of a repository's code, by its URL: ``vgg16`` of ``https://git.example.com/ml/vgg16.git``."""
+    """Return the folder of a repository's code, by its URL.
+
+    ``vgg16`` of ``https://git.example.com/ml/vgg16.git``.
+    """
     return source.strip("/").rpartition("/")[2].removesuffix(".git")
 
 
@@ -221,7 +224,8 @@ def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
 def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
     """Return the pod that runs the command: no devices, and claims only where asked.
 
-    It carries no gang labels: it may start after the workers, and a gang that counted it would then never start.
+    It carries no gang labels: it may start after the workers, and a gang that counted it would then never
+    start.
     """
     volumes, mounts = _storage(job, claims=job.launcher.mounts)
     env = _env(job, hide_gpus=False)
@@ -244,7 +248,8 @@ def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
 def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return the one template that v1alpha1 gives launcher and workers alike."""
     base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
-    # The operators of v1 and v2beta1 set the policy of the role, and warn of one in the template; this one sets none.
+    # The operators of v1 and v2beta1 set the policy of the role, and warn of one in the template; this one
+    # sets none.
     return replace(base, command=[literal(word) for word in job.command], restart_policy="Never")
 
 
@@ -255,10 +260,10 @@ def rank(job: JobSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> 
         base,
         command=[literal(word) for word in job.command],
         container=kind.container,
-        # A container would be started again by itself, and the other ranks would wait for the one that is gone.
-        # The training operator has a field of its own for it.
+        # A container would be started again by itself, and the other ranks would wait for the one that is
+        # gone. The training operator has a field of its own for it.
         restart_policy="Never" if isinstance(kind, JobSetKind | IndexedJobKind) else "",
-        # Of an indexed Job nobody but its submitter makes the Service by which its pods find each other.
+        # Of an indexed Job only its submitter creates the Service by which its pods find each other.
         subdomain=job.name if isinstance(kind, IndexedJobKind) and job.workers > 1 else "",
     )
 
@@ -290,7 +295,6 @@ def of_role(job: JobSpec, role: RoleSpec, kind: Kind, *, gpu_resource: str, host
 
 
 def _affinity(job: str, role: RoleSpec) -> Object:
-    """Return the affinity of the pods of *role* to each other, by the labels that the operator gives them."""
     if not role.affinity:
         return {}
     own = {keys.OPERATOR_JOB_NAME: job, keys.OPERATOR_REPLICA_TYPE: role.name}
@@ -336,7 +340,6 @@ def job_annotations(job: JobSpec) -> dict[str, str]:
 
 
 def _gang_labels(job: JobSpec) -> dict[str, str]:
-    """Return Arena's labels for a gang of all the workers, the launcher not counted."""
     if not job.gang:
         return {}
     return {
@@ -346,7 +349,6 @@ def _gang_labels(job: JobSpec) -> dict[str, str]:
 
 
 def _topology_labels(job: JobSpec) -> dict[str, str]:
-    """Return Arena's labels that ask for a placement by GPU topology."""
     if not job.topology:
         return {}
     replicas = sum(role.pods for role in job.roles if role.gpus) or job.workers
@@ -378,7 +380,7 @@ def _has_no_gpu(job: JobSpec) -> bool:
 def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
     # Arena gives every container these two variables, and training scripts read them.
     own = {"workers": str(job.workers), "gpus": str(job.gpus)}
-    # NVIDIA's runtime shows a container all GPUs of the node unless it is told otherwise.
+    # NVIDIA's runtime shows a container all GPUs of the node unless configured otherwise.
     if hide_gpus:
         own["NVIDIA_VISIBLE_DEVICES"] = "void"
     return [{"name": name, "value": literal(value)} for name, value in {**own, **job.pod.env}.items()]
@@ -459,27 +461,30 @@ def files_name(job: JobSpec) -> str:
     return f"{job.name}-files"
 
 
-# What the pods of MPIJob v2beta1 need besides what its operator sets, because its ranks start in sessions of ssh.
+# What the pods of MPIJob v2beta1 need besides what its operator sets, because its ranks start in sessions of
+# ssh.
 #
-# Seen with mpi-operator 0.8.2, Open MPI 4.1.4 and 5.0.11: an ssh server starts every session with a fresh environment, so
-# that a rank sees neither ``--env`` nor what the image, the device plugin and the plan set in its container; Open MPI 5 does
-# not read the operator's variables, and starts every rank in the launcher (mpi-operator#842); and a launcher that shares the
-# network of a worker's node takes that worker's ranks for its own.
+# Seen with mpi-operator 0.8.2, Open MPI 4.1.4 and 5.0.11: an ssh server starts every session with a fresh
+# environment, so that a rank sees neither ``--env`` nor what the image, the device plugin and the plan set in
+# its container; Open MPI 5 does not read the operator's variables, and starts every rank in the launcher
+# (mpi-operator#842); and a launcher that shares the network of a worker's node takes that worker's ranks for
+# its own.
 
 _SSH_PORT = 22
 
-# What the operator sets as OMPI_MCA_orte_default_hostfile, OMPI_MCA_plm_rsh_args and OMPI_MCA_orte_keep_fqdn_hostnames,
-# in the names of PRRTE, which starts the ranks of Open MPI 5. Open MPI 4 ignores them.
+# What the operator sets as OMPI_MCA_orte_default_hostfile, OMPI_MCA_plm_rsh_args and
+# OMPI_MCA_orte_keep_fqdn_hostnames, in the names of PRRTE, which starts the ranks of Open MPI 5. Open MPI 4
+# ignores them.
 _OPEN_MPI_5 = {
     "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
     "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
     "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
 }
 
-# ``export -p`` writes the environment in a form that the same shell reads back unchanged, line breaks and quotes included;
-# ``SetEnv`` of the server's own configuration has no quoting before OpenSSH 8.7. The command of a session runs in its login
-# shell, as the server itself would have run it.
-# Images that run as a user of their own keep the server's configuration in that user's home, as the operator's do.
+# ``export -p`` writes the environment in a form that the same shell reads back unchanged, line breaks and
+# quotes included; ``SetEnv`` of the server's own configuration has no quoting before OpenSSH 8.7. The command
+# of a session runs in its login shell, as the server itself would have run it. Images that run as a user of
+# their own keep the server's configuration in that user's home, as the operator's do.
 _SERVE = r"""
 session=$(mktemp /tmp/session.XXXXXX) || exit
 {
@@ -493,9 +498,10 @@ set -- -De -o "ForceCommand=/bin/sh $session"
 exec /usr/sbin/sshd "$@"
 """
 
-# Cluster DNS learns the names of pods seconds after they run, and ssh gives up at the first name that it does not know:
-# ConnectionAttempts counts connections alone (mpi-operator#481). The operator writes "HOST slots=N" or "HOST:N".
-# When the time is over, mpirun itself says what it cannot find. Images without getent do not wait.
+# Cluster DNS learns the names of pods seconds after they run, and ssh gives up at the first name that it does
+# not know: ConnectionAttempts counts only connections (mpi-operator#481). The operator writes "HOST slots=N"
+# or "HOST:N". When the time is over, mpirun itself says what it cannot find. Images without getent do not
+# wait.
 _WAIT = r"""
 left=60 pause=1 warned=
 if command -v getent > /dev/null && [ -r /etc/mpi/hostfile ]; then
@@ -517,8 +523,8 @@ _LAUNCH = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch"]
 def worker_over_ssh(pod: PodParts) -> PodParts:
     """Return *pod* with an ssh server whose sessions have the environment of the container.
 
-    The operator itself would start ``/usr/sbin/sshd -De``. Variables whose names no shell can hold, such as ``my.name``,
-    do not reach the sessions.
+    The operator itself would start ``/usr/sbin/sshd -De``. Variables whose names no shell can hold, such as
+    ``my.name``, do not reach the sessions.
     """
     # With the node's network the port is the node's, and kube-scheduler keeps pods that declare it apart.
     ports: list[Object] = [{"name": "ssh", "containerPort": _SSH_PORT}] if pod.host_network else []
@@ -526,10 +532,11 @@ def worker_over_ssh(pod: PodParts) -> PodParts:
 
 
 def launcher_over_ssh(pod: PodParts, implementation: str) -> PodParts:
-    """Return *pod* with what mpirun needs to find its hosts: their names, variables for Open MPI 5, a network of its own.
+    """Return *pod* with what mpirun needs to find its hosts.
 
-    On the network of a worker's node mpirun would take the worker's address for its own, and start the worker's ranks in
-    the launcher, which has no GPUs.
+    Their names, variables for Open MPI 5, a network of its own.
+    On the network of a worker's node mpirun would take the worker's address for its own, and start the
+    worker's ranks in the launcher, which has no GPUs.
     """
     present = {variable["name"] for variable in pod.env}
     variables = _OPEN_MPI_5 if implementation == "OpenMPI" else {}
@@ -546,12 +553,13 @@ def words_of(container: Object) -> list[str]:
     return args if command == _LAUNCH else [*command, *args]
 
 
-# How an elastic MPIJob tells its framework which workers it may use: a ConfigMap of our own, mounted in its launcher.
+# How an elastic MPIJob tells its framework which workers it may use: a ConfigMap of our own, mounted in its
+# launcher.
 #
-# mpi-operator's own script names the workers that run, and loses one only when its pod is deleted: then it is too late to tell
-# the framework. So the launcher has both. Our script prints the hosts of our list, in the order of the plan and with their
-# slots, as far as the operator's script names them as well. Take a job of three workers with eight slots each, of which
-# worker 2 is to leave, and worker 1 does not run yet::
+# mpi-operator's own script names the workers that run, and loses one only when its pod is deleted: then it is
+# too late to tell the framework. So the launcher has both. Our script prints the hosts of our list, in the
+# order of the plan and with their slots, as far as the operator's script names them as well. Take a job of
+# three workers with eight slots each, of which worker 2 is to leave, and worker 1 does not run yet::
 #
 #     our list          the operator's script     what Horovod reads
 #     job-worker-0...   job-worker-0...           job-worker-0.job.ns.svc:8
@@ -563,8 +571,9 @@ FOLDER = "/etc/elastic"
 SCRIPT, HOSTS = "discover_hosts.sh", "hosts"
 _SCRIPT_VOLUME = "elastic"
 
-# The operator's ConfigMap and ours reach the launcher at different times: a host must be on both lists. Horovod bars a host
-# permanently that it cannot reach once, so that a name which does not resolve yet is left out as well.
+# The operator's ConfigMap and ours reach the launcher at different times: a host must be on both lists.
+# Horovod bars a host permanently that it cannot reach once, so that a name which does not resolve yet is left
+# out as well.
 _DISCOVER = r"""#!/bin/sh
 running=$(/bin/sh /etc/mpi/discover_hosts.sh)
 while IFS= read -r line; do
@@ -589,9 +598,11 @@ def config_name(job: str) -> str:
 
 
 def host_lines(job: Object, workers: int) -> str:
-    """Return the list of the first *workers* of *job*, an MPIJob: a line for each, as Horovod's discovery prints it.
+    """Return the list of the first *workers* of *job*, an MPIJob.
 
-    By index, which is the order of the plan: neighbours in it are close to each other, and those who leave are its end.
+    A line for each, as Horovod's discovery prints it.
+    By index, which is the order of the plan: neighbours in it are close to each other, and those who leave
+    are its end.
     """
     meta = job["metadata"]
     return _lines(
@@ -600,7 +611,10 @@ def host_lines(job: Object, workers: int) -> str:
 
 
 def config_map(job: JobSpec, labels: dict[str, str]) -> Object:
-    """Return the ConfigMap of *job*, with all workers that it may ever have: those that do not run are left out."""
+    """Return the ConfigMap of *job*, with all workers that it may ever have.
+
+    Those that do not run are left out.
+    """
     most = job.elastic.most if job.elastic else job.workers
     return {
         "apiVersion": "v1",
@@ -611,7 +625,10 @@ def config_map(job: JobSpec, labels: dict[str, str]) -> Object:
 
 
 def launcher_with_discovery(pod: PodParts, job: str) -> PodParts:
-    """Return *pod*, the launcher of *job*, with the ConfigMap in a folder: a file that is mounted alone never changes."""
+    """Return *pod*, the launcher of *job*, with the ConfigMap in a folder.
+
+    A file that is mounted by itself never changes.
+    """
     volume = {"name": _SCRIPT_VOLUME, "configMap": {"name": config_name(job), "defaultMode": 0o555}}
     mount = {"name": _SCRIPT_VOLUME, "mountPath": FOLDER}
     return replace(pod, volumes=[*pod.volumes, volume], mounts=[*pod.mounts, mount])

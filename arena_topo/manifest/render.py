@@ -1,4 +1,4 @@
-"""From a job to the objects that the API server gets, in the version and with the resources of its cluster."""
+"""From a job to its objects for the API server, in the version and with the resources of its cluster."""
 
 import base64
 from collections.abc import Mapping
@@ -19,10 +19,9 @@ from arena_topo.manifest.templates import render_template
 from arena_topo.model import keys
 from arena_topo.model.job import JobSpec, PodOptions
 from arena_topo.model.kind import Kind, title
-from arena_topo.model.object_shapes import TRAINING_JOB
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import TRAINING_JOB, Object
 from arena_topo.model.pods import pod_spec_requests
-from arena_topo.model.text.shapes import misfit
+from arena_topo.model.text.documents import misfit
 from arena_topo.model.text.yaml import load
 
 # The API server's limit on the values of a ConfigMap together.
@@ -31,7 +30,10 @@ _LARGEST_CONFIG_MAP = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class RenderContext:
-    """What of the cluster shapes the objects: its MPIJob version, and the resource by which GPUs are requested."""
+    """What of the cluster shapes the objects.
+
+    Its MPIJob version, and the resource by which GPUs are requested.
+    """
 
     kind: Kind = ApiVersion.V2BETA1
     gpu_resource: str = keys.NVIDIA_GPU
@@ -55,7 +57,8 @@ class Manifest:
 def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manifest:
     """Return the objects of *job* for a cluster like *context*; *template* is the user's own file or folder.
 
-    Raises ``UsageError`` for what this version of the API cannot express, ``DocumentError`` for a bad template.
+    Raises ``UsageError`` for what this version of the API cannot express, ``DocumentError`` for a bad
+    template.
     """
     for role, count in [(role.name, role.pods) for role in job.roles] or [("worker", job.workers)]:
         check_pod_names(job.name, count, context.kind, role)
@@ -88,7 +91,7 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
     launcher = pods.launcher(job, host_network=network)
     common = {
         "job": job,
-        # A cluster has batch Jobs of all sorts: by this label those that train are told apart.
+        # A cluster has batch Jobs of all sorts: this label marks those that train.
         "labels": {
             **pods.job_labels(job),
             **({keys.TRAINING_JOB: "true"} if context.kind is INDEXED_JOB else {}),
@@ -120,7 +123,10 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
 
 
 def _uses_host_network(job: JobSpec, context: RenderContext) -> bool:
-    """Whether the pods share the node's network: because the user wants it, or as Arena does on the vendor's cluster."""
+    """Whether the pods share the node's network.
+
+    Because the user wants it, or as Arena does on the vendor's cluster.
+    """
     arenas_way = job.topology and context.gpu_resource == keys.ACK_GPU
     # Under v2beta1 every worker runs an ssh server on port 22, and two of them on one node would collide.
     return job.pod.host_network or (arenas_way and context.kind is not ApiVersion.V2BETA1)
@@ -210,7 +216,6 @@ def _check_pods(name: str, kind: Kind, job: Object) -> None:
 
 
 def _check_requests(name: str, job: Object) -> None:
-    """Raise ``DocumentError`` for pods whose number or requests cannot be counted."""
     try:
         for pods_of_role in kind_of(job).replicas(job):
             pod_spec_requests(pods_of_role.pods.get("spec") or {})
@@ -238,7 +243,7 @@ def _files(job: JobSpec) -> tuple[Object, ...]:
         try:
             texts[f"file-{index}"] = file.content.decode()
         except UnicodeDecodeError:
-            # ``data`` holds UTF-8 alone; everything else goes into ``binaryData``.
+            # ``data`` holds only UTF-8; everything else goes into ``binaryData``.
             binaries[f"file-{index}"] = base64.b64encode(file.content).decode()
     metadata = {"name": pods.files_name(job), "namespace": job.namespace, "labels": pods.job_labels(job)}
     config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}

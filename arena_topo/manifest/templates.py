@@ -1,14 +1,15 @@
 """The templates: where they are found, and how they are rendered.
 
-A template is code of the user's: it runs in Jinja's sandbox, an undefined name is an error, and ``|q`` writes any
-value as JSON that YAML reads back unchanged. Looked for, first hit wins: the file or folder given on the command
-line, each folder of ``$ARENA_TOPO_TEMPLATES``, ``arena-topo/templates`` in the user's configuration folder, then
-the packaged ones. ``builtin:NAME`` always names a packaged one, so that a user's template can extend it.
+A template is code of the user's: it runs in Jinja's sandbox, an undefined name is an error, and ``|q`` writes
+any value as JSON that YAML reads back unchanged. Looked for, first hit wins: the file or folder given on the
+command line, each folder of ``$ARENA_TOPO_TEMPLATES``, ``arena-topo/templates`` in the user's configuration
+folder, then the packaged ones. ``builtin:NAME`` always names a packaged one, so that a user's template can
+extend it.
 
-Templates that are not the packaged ones are rendered in a process of their own, with limits of time and memory. Jinja's
-sandbox keeps a template from files and programs, not from loops, ``'x' * 10**10`` or including itself: only the operating
-system stops all of these (docs/adr). The process gets the values by pickle from its parent, and answers in JSON: what a
-template had in its hands is never unpickled.
+Templates that are not the packaged ones are rendered in a process of their own, with limits of time and
+memory. Jinja's sandbox keeps a template from files and programs, not from loops, ``'x' * 10**10`` or
+including itself: only the operating system stops all of these (docs/adr). The process gets the values by
+pickle from its parent, and answers in JSON: what a template had in its hands is never unpickled.
 """
 
 import json
@@ -32,8 +33,8 @@ CPU_SECONDS = 3
 """Seconds of computing: a template of the packaged ones' size takes a hundredth of one."""
 
 WALL_SECONDS = 30.0
-"""Seconds until the answer, where the template waits instead of computing, as for a pipe in its folder; a machine that is busy
-takes several until the process has begun."""
+"""Seconds until the answer, where the template waits instead of computing, as for a pipe in its folder; a
+machine that is busy takes several until the process has begun."""
 
 MEMORY = 512 * 2**20
 """Bytes of address space; Python and its libraries take about a third."""
@@ -57,8 +58,9 @@ def packaged() -> Path:
 def render_template(
     name: str, values: Mapping[str, Any], *, user_template: str = "", env: Mapping[str, str] = os.environ
 ) -> str:
-    """Return the text of template *name* filled with *values*; *user_template* is the user's own file or folder.
+    """Return the text of template *name* filled with *values*.
 
+    *user_template* is the user's own file or folder.
     Raises ``UsageError`` when *user_template* does not exist, ``DocumentError`` when a template is wrong.
     """
     if user_template and not Path(user_template).is_dir():
@@ -70,7 +72,10 @@ def render_template(
 
 
 def render_here(name: str, values: Mapping[str, Any], user_template: str, env: Mapping[str, str]) -> str:
-    """Return the text of template *name*, rendered in this process without a limit. Raises ``DocumentError``."""
+    """Return the text of template *name*, rendered in this process without a limit.
+
+    Raises ``DocumentError``.
+    """
     environment = ImmutableSandboxedEnvironment(
         loader=_loader(name, user_template, env),
         undefined=StrictUndefined,
@@ -106,7 +111,10 @@ def _wrong(name: str, line: int, fault: str) -> DocumentError:
 
 
 def _line(error: Exception) -> int:
-    """Return the line of the template in which *error* was raised; Jinja's traceback leads through the template."""
+    """Return the line of the template in which *error* was raised.
+
+    Jinja's traceback leads through the template.
+    """
     line, trace = 0, error.__traceback__
     while trace:
         if "__jinja_exception__" in trace.tb_frame.f_globals:
@@ -130,7 +138,6 @@ def _loader(name: str, user_template: str, env: Mapping[str, str]) -> BaseLoader
 
 
 def _folders(env: Mapping[str, str]) -> list[str]:
-    """Return the folders in which the user may have templates, the first to be looked into first."""
     listed = [part for part in env.get("ARENA_TOPO_TEMPLATES", "").split(os.pathsep) if part]
     return [*listed, str(config_folder(env) / "templates")]
 
@@ -147,8 +154,8 @@ def _text(path: Path) -> str:
 def as_json(value: Any) -> str:
     """Return *value* as JSON in ASCII that YAML reads as the same value.
 
-    Characters beyond the basic plane are written with YAML's eight digits, since YAML does not join the halves
-    that JSON writes.
+    Characters beyond the basic plane are written with YAML's eight digits, since YAML does not join the
+    halves that JSON writes.
     """
     text = json.dumps(value, ensure_ascii=False)
     return "".join(char if " " <= char <= "~" else _escape(ord(char)) for char in text)
@@ -166,7 +173,10 @@ def render_apart(
     *,
     wall_seconds: float = WALL_SECONDS,
 ) -> str:
-    """Return the text of template *name*. Raises ``DocumentError`` for a wrong template and for one without an end."""
+    """Return the text of template *name*.
+
+    Raises ``DocumentError`` for a wrong template and for one without an end.
+    """
     # The packaged ones need no process.
     import pickle
     import subprocess
@@ -208,7 +218,7 @@ def answer() -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
-    # macOS has the limit and does not keep to it: there the time alone is bounded.
+    # macOS has the limit and does not keep to it: there only the time is bounded.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     question: _RENDER = pickle.load(sys.stdin.buffer)  # noqa: S301  # of the parent, which runs as the same user
     said: dict[str, str]

@@ -7,7 +7,7 @@ import pytest
 
 from arena_topo.cluster.doctor import diagnose
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.capabilities import AccessReview, ClusterFacts, Policy, Program
+from arena_topo.model.gang import AccessReview, ClusterFacts, Policy, Program
 from arena_topo.model.reports import Finding, State
 from arena_topo.output.reports import findings_document, findings_text
 from arena_topo.pin.admission import VERSION
@@ -53,7 +53,7 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
             "MPI operator",
             {"programs": None},
             State.UNKNOWN,
-            "you may not list",
+            "you cannot list",
             "kubectl auth can-i list deployments",
         ),
         ("MPI operator", {"programs": {}}, State.UNKNOWN, "no Deployment of it", ""),
@@ -64,7 +64,7 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
             "is not ready, with --gang-scheduling=volcano",
             "kubectl describe deployment -n mpi op",
         ),
-        ("Gang schedulers", {"programs": None}, State.UNKNOWN, "you may not list", "kubectl auth can-i"),
+        ("Gang schedulers", {"programs": None}, State.UNKNOWN, "you cannot list", "kubectl auth can-i"),
         (
             "Gang schedulers",
             {"programs": {"kai": Program("kai", "kai", ready=True)}},
@@ -109,7 +109,7 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
             "Pins of workers",
             {"policy": Policy(), "worker_fields": frozenset()},
             State.ABSENT,
-            "by node affinity alone",
+            "only by node affinity",
             "",
         ),
         ("Pins of GPUs", {}, State.OK, "by DRA claims", ""),
@@ -152,7 +152,7 @@ def test_every_missing_right_is_named_with_what_needs_it() -> None:
 
     assert [State.PROBLEM, State.ABSENT] == [each.state for each in found]
     assert "kubectl auth can-i create mpijobs.kubeflow.org -n ml" == found[0].evidence
-    assert "you may not list nodes in the whole cluster" == found[1].found
+    assert "you cannot list nodes in the whole cluster" == found[1].found
     assert "needed for: submit" == found[0].follows
 
 

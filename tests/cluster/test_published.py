@@ -59,7 +59,7 @@ class Server:
         return Answer(body=parts[number]) if number < len(parts) else refusal(404, "NotFound", name)
 
 
-def read(server: Server, *levels: str) -> Snapshot | None:
+def published_for(server: Server, *levels: str) -> Snapshot | None:
     """Return what a user reads."""
     opened, _ = session(server)
     return read_published(opened, levels)
@@ -68,7 +68,7 @@ def read(server: Server, *levels: str) -> Snapshot | None:
 def test_a_snapshot_is_read_as_it_was_published() -> None:
     """Nodes, links, free GPUs and the fabric."""
     told = publishable(SNAPSHOT, Detail.USAGE)
-    found = read(Server(published_parts(told)))
+    found = published_for(Server(published_parts(told)))
     assert found is not None
     assert (told.nodes, told.fabric, TAKEN) == (found.nodes, found.fabric, found.taken)
 
@@ -88,7 +88,7 @@ def test_a_large_snapshot_is_split(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = published_parts(SNAPSHOT)
     assert len(parts) > 2
     assert all(len(b64decode(part["binaryData"]["snapshot.json.z"])) <= 100 for part in parts)
-    found = read(Server(parts))
+    found = published_for(Server(parts))
     assert found is not None
     assert SNAPSHOT.nodes == found.nodes
 
@@ -107,23 +107,23 @@ def test_parts_of_two_writings_are_read_again(monkeypatch: pytest.MonkeyPatch) -
     new = published_parts(replace(SNAPSHOT, taken="2026-11-21T01:00:05Z"))
     assert len(old) == len(new)
     torn = [old[0], *new[1:]]
-    found = read(Server(torn, new))
+    found = published_for(Server(torn, new))
     assert found is not None
     assert "2026-11-21T01:00:05Z" == found.taken
     with pytest.raises(DocumentError, match="changes faster than it can be read"):
-        read(Server(torn))
+        published_for(Server(torn))
 
 
 def test_where_nothing_is_published_nothing_is_read() -> None:
     """Without a controller, or without the right to look."""
-    assert None is read(Server())
-    assert None is read(Server(published_parts(SNAPSHOT), allowed=False))
+    assert None is published_for(Server())
+    assert None is published_for(Server(published_parts(SNAPSHOT), allowed=False))
 
 
 def test_levels_are_read_from_the_labels_that_are_published() -> None:
     """A user's own levels replace those of the fabric."""
     nodes = tuple(node(f"n{at}", labels={"row": f"x{at // 2}"}) for at in range(4))
-    found = read(Server(published_parts(Snapshot(nodes=nodes, taken=TAKEN))), "row")
+    found = published_for(Server(published_parts(Snapshot(nodes=nodes, taken=TAKEN))), "row")
     assert found is not None
     assert ("row",) == found.fabric.tiers
 
@@ -139,7 +139,7 @@ def test_whoever_may_not_list_the_nodes_sees_what_is_published() -> None:
 
 def test_an_old_snapshot_is_told_to_be_old() -> None:
     """A controller that has stopped publishes nothing new."""
-    found = read(Server(published_parts(publishable(SNAPSHOT, Detail.USAGE))))
+    found = published_for(Server(published_parts(publishable(SNAPSHOT, Detail.USAGE))))
     assert found is not None
     assert "this is what the controller published" in found.warnings[0]
 
@@ -160,7 +160,7 @@ def test_garbled_parts_are_one_clear_error(data: bytes) -> None:
     part = published_parts(SNAPSHOT)[0]
     part["binaryData"] = {"snapshot.json.z": b64encode(data).decode()}
     with pytest.raises(DocumentError, match="what the controller publishes"):
-        read(Server([part]))
+        published_for(Server([part]))
 
 
 def test_a_small_part_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -169,7 +169,7 @@ def test_a_small_part_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) ->
     part = published_parts(SNAPSHOT)[0]
     part["binaryData"] = {"snapshot.json.z": b64encode(zlib.compress(b" " * 10**6)).decode()}
     with pytest.raises(DocumentError, match="larger than"):
-        read(Server([part]))
+        published_for(Server([part]))
 
 
 @given(st.binary(max_size=200), st.text(max_size=20), st.sampled_from(["", "1", "0", "-1", "x", "9" * 30]))
@@ -180,4 +180,4 @@ def test_anything_else_is_refused(data: bytes, written: str, count: str) -> None
     part["binaryData"] = {"snapshot.json.z": b64encode(data).decode()}
     server = Server([part] * MOST_PARTS)
     with pytest.raises(DocumentError):
-        read(server)
+        published_for(server)

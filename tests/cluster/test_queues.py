@@ -4,14 +4,13 @@ import pytest
 
 from arena_topo.cluster.capabilities import asks_our_planner, waiting_room
 from arena_topo.cluster.doctor import diagnose
-from arena_topo.model.capabilities import ClusterFacts, WaitingRoom
+from arena_topo.model.gang import ClusterFacts, WaitingRoom
 from arena_topo.model.keys import CHECK_CONTROLLER
 from arena_topo.model.objects import Object
 from arena_topo.model.reports import State
 from tests.fakes import Answer, Call, missing, refusal, session
 
 BASE = "/apis/kueue.x-k8s.io/v1beta2"
-SERVED = frozenset({"kueue.x-k8s.io/v1beta2"})
 
 
 def named(name: str, **spec: object) -> Object:
@@ -64,12 +63,13 @@ def test_what_may_not_be_seen_is_unknown_and_what_is_not_there_asks_nobody() -> 
 
 def test_quota_and_gpus_are_counted() -> None:
     """Those of the queues that ask; the Lease cannot be seen, so that no controller is known."""
-    paths = served("ours")
+    groups = [{"name": "kueue.x-k8s.io", "versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2"}]}]
+    paths = {**served("ours"), "/apis": {"groups": groups}}
 
     def answer(call: Call) -> Answer:
         return Answer(body=paths[call.path]) if call.path in paths else missing("lease")
 
-    found = waiting_room(session(answer)[0], SERVED)
+    found = waiting_room(session(answer)[0])
     assert WaitingRoom(kueue=True, queues=("research",), quota=16, gpus=8) == found
 
 

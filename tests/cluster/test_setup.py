@@ -8,12 +8,12 @@ import pytest
 from arena_topo.cluster.setup import (
     TOPOLOGY_RULES,
     USER_RULES,
-    ServedApis,
+    SetupFacts,
     apply,
     bindings,
     installed_objects,
     remove,
-    served_apis,
+    setup_facts,
     setup_objects,
 )
 from arena_topo.errors import UsageError
@@ -31,7 +31,7 @@ def kinds(objects: list[dict[str, Any]]) -> list[str]:
 
 def test_the_setup_is_policy_and_roles() -> None:
     """Roles bind nobody unless users are named."""
-    objects, notes = setup_objects(ServedApis(), (), "ml")
+    objects, notes = setup_objects(SetupFacts(), (), "ml")
 
     expected = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ClusterRole", "ClusterRole"]
     assert expected == kinds(objects)
@@ -66,14 +66,14 @@ def test_each_user_has_bindings_of_their_own() -> None:
 @pytest.mark.parametrize("who", ["ann", "user:", "robot:r2", "serviceaccount:ci", "serviceaccount:a/b/c"])
 def test_whoever_names_nobody_is_reported(who: str) -> None:
     """With how to write it."""
-    with pytest.raises(UsageError, match="names nobody") as caught:
-        setup_objects(ServedApis(), (who,), "ml")
+    with pytest.raises(UsageError, match="is not a user") as caught:
+        setup_objects(SetupFacts(), (who,), "ml")
     assert "group:NAME" in caught.value.hint
 
 
 def test_a_cluster_without_the_policys_api_gets_the_roles_alone() -> None:
     """And learns what is missing."""
-    objects, notes = setup_objects(ServedApis(policy_api=""), ("user:a",), "ml")
+    objects, notes = setup_objects(SetupFacts(policy_api=""), ("user:a",), "ml")
 
     assert ["ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding"] == kinds(objects)
     assert "does not serve MutatingAdmissionPolicy" in notes[0]
@@ -93,13 +93,13 @@ def test_the_form_of_the_policy_is_what_is_served() -> None:
     }
     opened, _ = session(lambda call: Answer(body=paths[call.path]))
 
-    assert ServedApis(policy_api="v1beta1", gangs=True, validates=False, kueue="") == served_apis(opened)
+    assert SetupFacts(policy_api="v1beta1", gangs=True, validates=False, kueue="") == setup_facts(opened)
 
 
 def test_everything_is_applied_to_its_own_place() -> None:
     """By server-side apply, taking over what an older one set."""
     opened, transport = session(lambda call: Answer(body=call.body))
-    objects, _ = setup_objects(ServedApis(), ("user:a",), "ml")
+    objects, _ = setup_objects(SetupFacts(), ("user:a",), "ml")
     done = list(apply(opened, objects))
 
     assert objects == done

@@ -7,18 +7,12 @@ import pytest
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import DocumentError, Forbidden
 from tests.fakes import Answer, Call, refusal, session
+from tests.objects import ready_node
 
-NODE = {
-    "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
-    "status": {
-        "capacity": {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"},
-        "allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
+NODE = ready_node("n1", {"cpu": "8", "memory": "64Gi", "pods": "110", "nvidia.com/gpu": "8"})
 
 
-def pod(name: str, gpus: Any = "1", **spec: Any) -> dict[str, Any]:
+def pod_on_n1(name: str, gpus: Any = "1", **spec: Any) -> dict[str, Any]:
     """Return a pod on n1."""
     container = {"name": "c", "resources": {"requests": {"cpu": "500m", "nvidia.com/gpu": gpus}}}
     labels = {"training.kubeflow.org/job-name": "job"}
@@ -54,7 +48,9 @@ class Cluster:
 
 def test_pods_are_read_page_by_page_and_counted_on_their_node() -> None:
     """Requests add up as the scheduler adds them."""
-    opened, transport = session(Cluster([pod("a"), pod("b", "2"), pod("c", "1", initContainers=[])]))
+    opened, transport = session(
+        Cluster([pod_on_n1("a"), pod_on_n1("b", "2"), pod_on_n1("c", "1", initContainers=[])])
+    )
     node = take_snapshot(opened).nodes[0]
 
     assert (4, 1500, 3) == tuple(node.requested[name] for name in ("nvidia.com/gpu", "cpu", "pods"))
@@ -80,12 +76,12 @@ def test_only_what_is_served_is_asked_for() -> None:
 def test_what_the_user_may_not_read_is_named() -> None:
     """The rest is shown anyway."""
     no = refusal(403, "Forbidden", "no")
-    opened, _ = session(Cluster([pod("a")], ("resource.k8s.io/v1",), pods=no, resourceslices=no))
+    opened, _ = session(Cluster([pod_on_n1("a")], ("resource.k8s.io/v1",), pods=no, resourceslices=no))
     snapshot = take_snapshot(opened)
 
     assert 8 == snapshot.nodes[0].gpu_free
     assert ["pods", "resourceslices"] == sorted(
-        w.split()[4].rstrip(":") for w in snapshot.warnings if w.startswith("you may not")
+        w.split()[3].rstrip(":") for w in snapshot.warnings if w.startswith("you cannot")
     )
 
 
@@ -98,7 +94,7 @@ def test_who_may_not_list_nodes_gets_the_servers_refusal() -> None:
 
 def test_a_pod_that_cannot_be_read_is_named_and_left_out() -> None:
     """The others count."""
-    opened, _ = session(Cluster([pod("bad", "many"), pod("good")]))
+    opened, _ = session(Cluster([pod_on_n1("bad", "many"), pod_on_n1("good")]))
     snapshot = take_snapshot(opened)
 
     assert 1 == snapshot.nodes[0].requested["nvidia.com/gpu"]
@@ -107,7 +103,7 @@ def test_a_pod_that_cannot_be_read_is_named_and_left_out() -> None:
 
 def test_the_warning_about_a_pod_is_bounded_whatever_its_names() -> None:
     """A server that lets a name be of any length fills no terminal with it."""
-    bad = pod("n" * 5000, gpus="many")
+    bad = pod_on_n1("n" * 5000, gpus="many")
     bad["metadata"]["namespace"] = "1," * 5000
     opened, _ = session(Cluster([bad]))
     snapshot = take_snapshot(opened)

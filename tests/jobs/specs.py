@@ -1,7 +1,7 @@
 """A job with requests of every kind, as the tests of demands and plans describe it."""
 
 from arena_topo.model.job import Compute, JobSpec, LauncherOptions, PodOptions
-from arena_topo.model.scheduling import Toleration
+from arena_topo.model.pods import Toleration
 
 JOB = JobSpec(
     name="job",

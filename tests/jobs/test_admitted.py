@@ -5,7 +5,7 @@ import pytest
 from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
-from arena_topo.jobs.planned import admitted
+from arena_topo.jobs.submit import admitted
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import Enforcement
@@ -23,7 +23,7 @@ def queued(*, suspended: bool = True, nodes: str = "") -> Object:
     return job
 
 
-def waiting(message: str = "2 workers do not fit") -> Object:
+def waiting_workload(message: str = "2 workers do not fit") -> Object:
     """Return the Workload of the job, with quota and without a place."""
     entry = {"name": "arena-topo", "state": "Pending", "message": message}
     status = {"conditions": [condition("QuotaReserved")], "admissionChecks": [entry]}
@@ -38,7 +38,7 @@ def test_it_ends_once_kueue_has_started_the_job() -> None:
     def answer(call: Call) -> Answer:
         if "workloads" in call.path:
             assert "kueue.x-k8s.io/job-uid=uid-job" == call.query["labelSelector"]
-            return Answer(body={"items": [waiting()]})
+            return Answer(body={"items": [waiting_workload()]})
         return Answer(body=jobs.pop(0))
 
     waiter = Waiter(told.append, sleep=lambda _: None)
@@ -53,7 +53,7 @@ def test_after_the_time_that_the_user_waits_the_reason_is_told() -> None:
     """The job waits on in its queue."""
 
     def answer(call: Call) -> Answer:
-        return Answer(body={"items": [waiting()]} if "workloads" in call.path else queued())
+        return Answer(body={"items": [waiting_workload()]} if "workloads" in call.path else queued())
 
     seconds = iter((0.0, 10.0))
     waiter = Waiter(lambda _: None, sleep=lambda _: None)

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import ApiError
-from arena_topo.jobs.lookup import is_arena_record, write_arena_record
+from arena_topo.jobs.create import is_arena_record, write_arena_record
 from arena_topo.model.objects import Object
 from tests.fakes import Answer, in_turn, missing, refusal, session
 from tests.objects import mpijob

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.jobs.queue import MOST_MESSAGE, CheckMessage, read_message
-from arena_topo.model.start_estimate import StartEstimate
+from arena_topo.model.plan_record import StartEstimate
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 START = StartEstimate(

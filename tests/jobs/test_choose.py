@@ -10,9 +10,10 @@ from arena_topo.jobs.prepare import SubmitChoice, TargetCluster, choose, without
 from arena_topo.jobs.sources import JobRequest
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext
-from arena_topo.model.capabilities import ClusterFacts, Policy
+from arena_topo.model.gang import ClusterFacts, Policy
 from arena_topo.model.job import JobSpec
-from arena_topo.model.plan_record import Enforcement, Pin
+from arena_topo.model.placement_options import Pin
+from arena_topo.model.plan_record import Enforcement
 
 JOB = JobSpec(name="job", namespace="default", image="i", command=("aliyun.com/gpu",), workers=2, gpus=1)
 TOPOLOGY = replace(JOB, topology=True)
@@ -97,7 +98,7 @@ def test_without_the_rights_a_plan_that_was_asked_for_is_refused() -> None:
     assert ("volcano", None) == (left.backend, left.enforcement)
     assert "not planned" in left.warnings[0]
     for place in (PlaceOptions(requested=True), PlaceOptions(gang=GangRequest(scheduler="gates"))):
-        with pytest.raises(Forbidden, match="you may not list nodes -A") as refused:
+        with pytest.raises(Forbidden, match="you cannot list nodes -A") as refused:
             without_plan(choice, ("list nodes -A",), place)
         assert "cluster setup" in refused.value.hint
 

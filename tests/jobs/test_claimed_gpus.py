@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.jobs.claimed_gpus import with_claimed_gpus
 from arena_topo.jobs.lookup import fetch_job_view
+from arena_topo.jobs.status import with_claimed_gpus
 from arena_topo.model.keys import CLAIMED_GPUS
 from arena_topo.model.objects import Object
 from tests.fakes import Answer, Call, Script, refusal, session, unserved

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound
-from arena_topo.jobs.prepare import create
+from arena_topo.jobs.create import create
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.objects import Object

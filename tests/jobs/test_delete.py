@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import NotFound, WaitTimeout
-from arena_topo.jobs.delete import delete_job, wait_until_gone
+from arena_topo.jobs.create import delete_job, wait_until_gone
 from tests.fakes import Answer, in_turn, missing, refusal, session
 from tests.objects import mpijob
 

@@ -12,9 +12,9 @@ from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.job import PodOptions
 from arena_topo.model.objects import Object
-from arena_topo.model.parallelism import Parallelism
+from arena_topo.model.placement_options import Parallelism
 from arena_topo.model.plan import Demand, GangDemand, Slice, Spread
-from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.model.pods import Requirement, SelectorTerm, Toleration
 from tests.jobs.specs import JOB
 from tests.kinds.jobs import training_job
 from tests.objects import mpijob

@@ -12,8 +12,7 @@ from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job import JobSpec, PodOptions
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, Call, missing, refusal, session, unserved
 from tests.jobs.servers import JOB
 
@@ -48,7 +47,7 @@ def compared(live: Object | None, wanted: JobSpec, *, may_create: bool = True) -
     return difference(session(answer)[0], Manifest(job=manifest(wanted), kind=ApiVersion.V2BETA1))
 
 
-def running(job: JobSpec, enforcement: Enforcement = Enforcement.AFFINITY) -> Object:
+def running_job(job: JobSpec, enforcement: Enforcement = Enforcement.AFFINITY) -> Object:
     """Return *job* as the server has it: with defaults, a uid, and a plan in force."""
     record = PlanRecord(
         stage=Stage.CONFIRMED, slots=(Slot(0, "a", (0,)), Slot(1, "b", (0,))), enforcement=enforcement
@@ -67,12 +66,12 @@ def running(job: JobSpec, enforcement: Enforcement = Enforcement.AFFINITY) -> Ob
 @pytest.mark.parametrize("enforcement", list(Enforcement), ids=lambda enforcement: enforcement.name)
 def test_a_job_that_runs_as_it_was_submitted_has_no_difference(enforcement: Enforcement) -> None:
     """Plans, defaults and the status are not the user's."""
-    assert ("", ()) == compared(running(JOB, enforcement), JOB)
+    assert ("", ()) == compared(running_job(JOB, enforcement), JOB)
 
 
 def test_what_the_user_changed_is_shown() -> None:
     """As kubectl shows it."""
-    text, _ = compared(running(JOB), replace(JOB, workers=3))
+    text, _ = compared(running_job(JOB), replace(JOB, workers=3))
 
     assert text.startswith("--- live/job\n+++ submit/job\n@@")
     assert "-      replicas: 2\n" in text
@@ -82,14 +81,14 @@ def test_what_the_user_changed_is_shown() -> None:
 def test_values_that_may_be_secret_are_masked() -> None:
     """That they differ is told, and no more."""
     changed = replace(TOKEN, pod=PodOptions(env={"API_TOKEN": "second", "LR": "2"}))
-    text, _ = compared(running(TOKEN), changed)
+    text, _ = compared(running_job(TOKEN), changed)
 
     assert 'value: "*** (before)"' in text
     assert 'value: "*** (after)"' in text
     assert '+          - name: "LR"' not in text
     assert "first" not in text
     assert "second" not in text
-    assert "***" not in compared(running(TOKEN), TOKEN)[0]
+    assert "***" not in compared(running_job(TOKEN), TOKEN)[0]
 
 
 def test_a_job_that_is_not_there_is_all_new() -> None:
@@ -102,7 +101,7 @@ def test_a_job_that_is_not_there_is_all_new() -> None:
 
 def test_who_may_not_create_compares_without_the_servers_defaults() -> None:
     """And is told so."""
-    text, notes = compared(running(JOB), JOB, may_create=False)
+    text, notes = compared(running_job(JOB), JOB, may_create=False)
 
     assert "-  default: 1\n" in text
-    assert ("you may not create jobs here: the job is compared without the server's defaults",) == notes
+    assert ("you cannot create jobs here: the job is compared without the server's defaults",) == notes

@@ -18,13 +18,13 @@ from arena_topo.kinds.training_operator import TFJOB
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.keys import PIN_NODES, PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
+from arena_topo.model.placement_options import Pin
 from arena_topo.model.plan_record import (
     Enforcement,
     GpuEnforcement,
-    Pin,
     PlannedRole,
     PlanRecord,
+    Slot,
     Stage,
     decode,
 )

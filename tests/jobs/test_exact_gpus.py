@@ -6,10 +6,9 @@ import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.jobs.enforce import choose_gpu_enforcement, uuids_of
-from arena_topo.model.cluster import Fact, Snapshot
-from arena_topo.model.hardware import Gpu
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, Pin, PlanRecord, Stage
+from arena_topo.model.cluster import Fact, Gpu, Snapshot
+from arena_topo.model.placement_options import Pin
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage
 from tests.planner.fleets import cluster, node
 
 DRA, PLUGIN = "gpu.nvidia.com", "nvidia.com/gpu"

@@ -16,7 +16,7 @@ FAILED = mpijob(
 )
 
 
-def ended(name: str, code: int, *, role: str = "worker", state: str = "state", **extra: Any) -> Any:
+def pod_that_exited(name: str, code: int, *, role: str = "worker", state: str = "state", **extra: Any) -> Any:
     """Return a pod whose container exited with *code*; in ``lastState`` it was started again since."""
     terminated = {"exitCode": code, "reason": "Error", "finishedAt": "2026-11-21T01:10:00Z", **extra}
     phase = "Running" if state == "lastState" else "Failed"
@@ -31,7 +31,7 @@ def message(*pods: Any) -> str:
 
 def test_the_launchers_exit_code_comes_first() -> None:
     """In place of the operator's limit."""
-    assert "the launcher exited with code 7" == message(ended("job-launcher-x", 7, role="launcher"))
+    assert "the launcher exited with code 7" == message(pod_that_exited("job-launcher-x", 7, role="launcher"))
 
 
 def test_without_pods_the_operator_has_the_last_word() -> None:
@@ -54,7 +54,7 @@ def test_without_pods_the_operator_has_the_last_word() -> None:
 )
 def test_an_end_is_put_into_words(code: int, extra: dict[str, str], expected: str) -> None:
     """The kubelet's reason, the signal, and the container's last words on one line."""
-    failure = pod_failure(ended("job-worker-0", code, **extra))
+    failure = pod_failure(pod_that_exited("job-worker-0", code, **extra))
 
     assert failure is not None
     assert expected == failure.words
@@ -62,9 +62,9 @@ def test_an_end_is_put_into_words(code: int, extra: dict[str, str], expected: st
 
 def test_the_first_failure_by_the_clock_is_the_cause() -> None:
     """Here worker 2, whose container was started again since; the launcher failed as a consequence."""
-    launcher = ended("job-launcher-x", 1, role="launcher")
-    late = ended("job-worker-1", 1, finishedAt="2026-11-21T01:09:59Z")
-    first = ended(
+    launcher = pod_that_exited("job-launcher-x", 1, role="launcher")
+    late = pod_that_exited("job-worker-1", 1, finishedAt="2026-11-21T01:09:59Z")
+    first = pod_that_exited(
         "job-worker-2", 137, state="lastState", reason="OOMKilled", finishedAt="2026-11-21T01:09:50Z"
     )
 
@@ -95,7 +95,7 @@ def test_the_first_failure_by_the_clock_is_the_cause() -> None:
 )
 def test_pods_are_named_as_their_kind_does(kind: str, labels: dict[str, str], chief: str, other: str) -> None:
     """No job but an MPIJob has a launcher, and where the chief is a worker the next to fail is another one."""
-    job, first, second = MANIFESTS[kind], ended("bert-first", 7), ended("bert-second", 1)
+    job, first, second = MANIFESTS[kind], pod_that_exited("bert-first", 7), pod_that_exited("bert-second", 1)
     first["metadata"]["labels"], second["metadata"]["labels"] = labels, {}
 
     assert (
@@ -121,7 +121,7 @@ def test_a_deadline_is_named_beside_the_launchers_end() -> None:
         "job",
         status={"conditions": [condition("Failed", reason="DeadlineExceeded", message="Job was too slow")]},
     )
-    launcher = ended("job-launcher-x", 143, role="launcher")
+    launcher = pod_that_exited("job-launcher-x", 143, role="launcher")
 
     assert "the launcher exited with code 143 (SIGTERM); Job was too slow" == failure_message(
         ApiVersion.V2BETA1, job, [launcher], launcher

@@ -1,33 +1,16 @@
 """How far a job has come, by the view of it."""
 
-from datetime import UTC, datetime
-
 import pytest
 
 from arena_topo.errors import JobFailed
 from arena_topo.jobs.status import has_reached
 from arena_topo.model.job_view import Goal, JobStatus, JobView
+from tests.objects import viewed
 
 
 def seen(status: JobStatus, message: str = "") -> JobView:
     """Return the view of a job in *status*."""
-    created = datetime(2026, 11, 21, tzinfo=UTC)
-    return JobView(
-        name="job",
-        namespace="default",
-        uid="u",
-        version="v2beta1",
-        status=status,
-        priority="",
-        created=created,
-        duration=1.0,
-        ended=None,
-        instances=(),
-        requested_gpus=0,
-        allocated_gpus=0,
-        message=message,
-        advice="see the log",
-    )
+    return viewed(status=status, message=message, advice="see the log")
 
 
 @pytest.mark.parametrize(

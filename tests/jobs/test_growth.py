@@ -10,22 +10,13 @@ from hypothesis import strategies as st
 from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.scale import GrowthPlanner, largest
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.objects import Object
-from arena_topo.model.plan import GangFigures, Growth, Infeasible, Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.plan import GangFigures, Growth, Infeasible
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage
 from arena_topo.planner.change import Grown
 from tests.objects import mpijob
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
 NOWHERE = GangFigures("", "", 0, None)
-
-
-def job(workers: int) -> Object:
-    """Return a job whose workers have two GPUs each."""
-    made = mpijob("job", workers=workers)
-    container = {"name": "c", "resources": {"limits": {NVIDIA: "2"}}}
-    made["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = {"spec": {"containers": [container]}}
-    return made
 
 
 RECORD = PlanRecord(
@@ -44,7 +35,7 @@ def machines(*used: int) -> Snapshot:
 
 def test_new_workers_get_the_next_numbers_and_the_others_keep_their_places() -> None:
     """The plan is a proposal for all of them."""
-    planner = GrowthPlanner(job(2), RECORD, frozenset({0, 1}), 2)
+    planner = GrowthPlanner(mpijob("job", workers=2, gpus=2), RECORD, frozenset({0, 1}), 2)
     found = planner(machines(0, 1, 2, 3))
     assert (Stage.PROPOSED, RECORD.slots) == (found.stage, found.slots[:2])
     assert [(2, "b"), (3, "b")] == [(slot.worker, slot.node) for slot in found.slots[2:]]
@@ -54,23 +45,25 @@ def test_new_workers_get_the_next_numbers_and_the_others_keep_their_places() -> 
 
 def test_a_worker_that_has_not_started_keeps_its_gpus() -> None:
     """Nothing in the cluster shows yet that it will have them."""
-    found = GrowthPlanner(job(2), RECORD, frozenset({0}), 1)(machines(0, 1))
+    found = GrowthPlanner(mpijob("job", workers=2, gpus=2), RECORD, frozenset({0}), 1)(machines(0, 1))
     assert "b" == found.slots[2].node
 
 
 def test_as_many_come_as_there_is_room_for() -> None:
     """Where fewer will do."""
-    found = GrowthPlanner(job(2), RECORD, frozenset({0, 1}), 6, fewer=True)(machines(0, 1, 2, 3))
+    found = GrowthPlanner(mpijob("job", workers=2, gpus=2), RECORD, frozenset({0, 1}), 6, fewer=True)(
+        machines(0, 1, 2, 3)
+    )
     assert 4 == len(found.slots)
 
 
 @pytest.mark.parametrize(("fewer", "told"), [(False, "3 more workers"), (True, "1 more worker of")])
 def test_without_room_the_job_stays_as_it_is(fewer: bool, told: str) -> None:
-    """And it is said what to try."""
+    """And the error says what to try."""
     taken = machines(0, 1, 2, 3)
     full = replace(taken, nodes=taken.nodes[:1]) if fewer else taken
     with pytest.raises(DoesNotFit, match=told) as raised:
-        GrowthPlanner(job(2), RECORD, frozenset({0, 1}), 3, fewer=fewer)(full)
+        GrowthPlanner(mpijob("job", workers=2, gpus=2), RECORD, frozenset({0, 1}), 3, fewer=fewer)(full)
     assert "--grow" in raised.value.hint
 
 

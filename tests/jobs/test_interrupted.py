@@ -5,11 +5,9 @@ from typing import Any
 import pytest
 
 from arena_topo.jobs.submit import left_behind
-from arena_topo.model.keys import PLAN
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, Call, missing, session
-from tests.objects import condition, mpijob, pod
+from tests.objects import condition, mpijob, pod, with_plan
 
 SLOTS = (Slot(0, "n1", (0,)), Slot(1, "n1", (1,)))
 CONFIRMED = PlanRecord(stage=Stage.CONFIRMED, slots=SLOTS, enforcement=Enforcement.GATES)
@@ -18,11 +16,10 @@ GATED = pod("job-worker-0", phase="Pending") | {
 }
 
 
-def planned(record: PlanRecord | None, **extra: Any) -> Any:
+def job_with_plan(record: PlanRecord | None, **extra: Any) -> Any:
     """Return the job with a plan."""
     job = mpijob("job", workers=2, **extra)
-    job["metadata"]["annotations"] = {PLAN: encode(record)} if record else {}
-    return job
+    return with_plan(job, record) if record else job
 
 
 def left(job: Any, pods: list[Any] | None = None, *, was_created: bool = True) -> str:
@@ -58,7 +55,7 @@ def test_a_job_that_nobody_starts_is_resumed(record: PlanRecord, pods: list[Any]
         "the job job is there and waits, nothing runs: arena-topo resume job continues, "
         "arena-topo delete job undoes it"
     )
-    assert expected == left(planned(record), pods)
+    assert expected == left(job_with_plan(record), pods)
 
 
 @pytest.mark.parametrize(
@@ -72,10 +69,10 @@ def test_a_job_that_nobody_starts_is_resumed(record: PlanRecord, pods: list[Any]
 def test_a_job_that_has_started_goes_on_by_itself(record: PlanRecord | None, pods: list[Any]) -> None:
     """The terminal is not needed any more."""
     expected = "the job job continues without this terminal: arena-topo logs -f job follows it"
-    assert left(planned(record), pods).startswith(expected)
+    assert left(job_with_plan(record), pods).startswith(expected)
 
 
 def test_a_job_that_has_ended_needs_nothing() -> None:
     """Ctrl-C came a moment too late."""
-    job = planned(None, status={"conditions": [condition("Succeeded")]})
+    job = job_with_plan(None, status={"conditions": [condition("Succeeded")]})
     assert "the job job has ended meanwhile; arena-topo get job shows it" == left(job)

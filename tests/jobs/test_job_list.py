@@ -30,7 +30,7 @@ def table(*rows: tuple[str, str, str]) -> Answer:
     )
 
 
-def cluster(jobs: list[Any], rows: Answer, launchers: list[Any]) -> Script:
+def newest_version_with(jobs: list[Any], rows: Answer, launchers: list[Any]) -> Script:
     """Return a script of a cluster with these jobs in the newest version."""
 
     def script(call: Call) -> Answer:
@@ -65,7 +65,7 @@ def called(transport: FakeTransport) -> list[str]:
 def test_a_line_says_enough_of_a_worker(word: str, node: str, status: JobStatus, allocated: int) -> None:
     """Whether it keeps its job from running, and whether it holds its GPUs."""
     opened, _ = session(
-        cluster([mpijob("job", workers=MANY)], table(("job-worker-0", word, node)), [LAUNCHER])
+        newest_version_with([mpijob("job", workers=MANY)], table(("job-worker-0", word, node)), [LAUNCHER])
     )
     (job,) = list_jobs(opened)
 
@@ -77,7 +77,7 @@ def test_a_line_says_enough_of_a_worker(word: str, node: str, status: JobStatus,
 def test_few_jobs_take_three_calls() -> None:
     """The jobs, all their pods, and what else is served."""
     worker = pod("job-worker-0", phase="Pending")
-    opened, transport = session(cluster([mpijob("job", workers=1)], table(), [LAUNCHER, worker]))
+    opened, transport = session(newest_version_with([mpijob("job", workers=1)], table(), [LAUNCHER, worker]))
     (job,) = list_jobs(opened, selector="team=a")
 
     assert (JobStatus.PENDING, 1) == (job.status, job.requested_gpus)
@@ -89,7 +89,7 @@ def test_few_jobs_take_three_calls() -> None:
 def test_many_take_four(all_namespaces: bool) -> None:
     """Launchers and workers apart, of which the lines are enough; their metadata only where namespaces matter."""
     rows = table(("job-worker-0", "Running", "n1"), ("other-worker-0", "Pending", "<none>"))
-    opened, transport = session(cluster([mpijob("job", workers=MANY)], rows, [LAUNCHER]))
+    opened, transport = session(newest_version_with([mpijob("job", workers=MANY)], rows, [LAUNCHER]))
     (job,) = list_jobs(opened, all_namespaces=all_namespaces)
     lines = next(call for call in transport.calls if "includeObject" in call.query)
 
@@ -105,7 +105,7 @@ def test_every_page_is_read() -> None:
 
     def script(call: Call) -> Answer:
         if not call.path.endswith("/mpijobs"):
-            return cluster([], table(), [])(call)
+            return newest_version_with([], table(), [])(call)
         pages = {None: ([], "1"), "1": ([first], "2"), "2": ([second], "")}
         items, following = pages[call.query.get("continue")]
         return Answer(body={"items": items, "metadata": {"continue": following}})
@@ -122,7 +122,7 @@ def test_what_fails_meanwhile_is_told() -> None:
     def script(call: Call) -> Answer:
         if "pods" in call.path and "includeObject" not in call.query:
             return refusal(403, "Forbidden", "pods is forbidden")
-        return cluster([mpijob("job", workers=MANY)], table(), [])(call)
+        return newest_version_with([mpijob("job", workers=MANY)], table(), [])(call)
 
     with pytest.raises(Forbidden, match="pods is forbidden"):
         list_jobs(session(script)[0])
@@ -130,14 +130,16 @@ def test_what_fails_meanwhile_is_told() -> None:
 
 def test_an_empty_list_takes_two() -> None:
     """There are no pods to ask for, only whether other kinds are served."""
-    opened, transport = session(cluster([], table(), []))
+    opened, transport = session(newest_version_with([], table(), []))
 
     assert ([], 2) == (list_jobs(opened), len(transport.calls))
 
 
 def test_whole_jobs_take_three_calls() -> None:
     """With all that get shows, plans included."""
-    opened, transport = session(cluster([mpijob("job")], table(), [LAUNCHER, pod("job-worker-0")]))
+    opened, transport = session(
+        newest_version_with([mpijob("job")], table(), [LAUNCHER, pod("job-worker-0")])
+    )
     (job,) = list_jobs(opened, whole=True)
 
     assert ["job-launcher-x", "job-worker-0"] == [one.name for one in job.instances]
@@ -148,7 +150,7 @@ def test_the_newest_job_stands_first() -> None:
     """And those of one second in the order in which people count."""
     jobs = [mpijob(name) for name in ("a10", "a9", "b")]
     jobs[2]["metadata"]["creationTimestamp"] = "2026-11-21T02:00:00Z"
-    opened, _ = session(cluster(jobs, table(), []))
+    opened, _ = session(newest_version_with(jobs, table(), []))
 
     assert ["b", "a9", "a10"] == [job.name for job in list_jobs(opened)]
 
@@ -175,7 +177,7 @@ def test_a_job_of_v1alpha1_ends_when_its_launchers_job_does() -> None:
 def test_a_job_that_failed_is_shown_as_get_shows_it() -> None:
     """By its condition."""
     job = mpijob("job", status={"conditions": [condition("Failed", message="out of memory")]})
-    (view,) = list_jobs(session(cluster([job], table(), []))[0])
+    (view,) = list_jobs(session(newest_version_with([job], table(), []))[0])
 
     assert (JobStatus.FAILED, "out of memory") == (view.status, view.message)
 

@@ -8,26 +8,22 @@ import pytest
 from arena_topo.jobs.overview import link_uses
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot, Transport
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan import Transport
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage
 from arena_topo.model.reports import LinkUse
 from arena_topo.planner.gpus.machine import MachineCatalog
-from tests.objects import condition, mpijob, pod
+from tests.objects import condition, mpijob, pod, with_plan
 from tests.planner.fleets import NVIDIA, SWITCHED, cluster, node
 
 CLUSTER = cluster([node("a", links=SWITCHED), node("b", links=SWITCHED)])
 
 
-def planned(*slots: Slot, stage: Stage = Stage.CONFIRMED, text: str = "", **extra: Any) -> Object:
+def job_with_slots(*slots: Slot, stage: Stage = Stage.CONFIRMED, text: str = "", **extra: Any) -> Object:
     """Return a job of as many workers with four GPUs as there are *slots*."""
-    job = mpijob("job", workers=len(slots), **extra)
+    job = mpijob("job", workers=len(slots), gpus=4, **extra)
     record = PlanRecord(stage=stage, slots=slots, worker_requests={NVIDIA: 4})
-    job["metadata"]["annotations"] = {PLAN: text or encode(record)}
-    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
-    worker["resources"] = {"limits": {NVIDIA: "4"}}
-    return job
+    return with_plan(job, text or record)
 
 
 def uses(job: Object, *pods: Object) -> list[LinkUse]:
@@ -38,7 +34,7 @@ def uses(job: Object, *pods: Object) -> list[LinkUse]:
 
 def test_a_plan_tells_before_its_pods_run() -> None:
     """With the bandwidth of its GPUs, and between its nodes."""
-    (use,) = uses(planned(Slot(0, "a", (0, 1, 2, 3)), Slot(1, "b", (4, 5, 6, 7))))
+    (use,) = uses(job_with_slots(Slot(0, "a", (0, 1, 2, 3)), Slot(1, "b", (4, 5, 6, 7))))
 
     assert ({"a": 1, "b": 1}, True) == (use.workers, use.is_planned)
     assert use.prediction is not None
@@ -47,7 +43,7 @@ def test_a_plan_tells_before_its_pods_run() -> None:
 
 def test_pods_tell_where_there_is_no_plan() -> None:
     """Which GPUs they have, nothing tells: their links count as not known."""
-    job = planned(Slot(0, "a"))
+    job = job_with_slots(Slot(0, "a"))
     del job["metadata"]["annotations"]
     worker = pod("job-worker-0", node="a")
     (use,) = uses(job, pod("job-launcher-x", role="launcher"), worker)
@@ -59,14 +55,14 @@ def test_pods_tell_where_there_is_no_plan() -> None:
 
 def test_pods_that_run_elsewhere_count_where_they_are() -> None:
     """Not where they were planned."""
-    (use,) = uses(planned(Slot(0, "a", (0, 1, 2, 3))), pod("job-worker-0", node="b"))
+    (use,) = uses(job_with_slots(Slot(0, "a", (0, 1, 2, 3))), pod("job-worker-0", node="b"))
 
     assert ({"b": 1}, False) == (use.workers, use.is_planned)
 
 
 def test_whoever_has_all_gpus_of_a_node_has_these() -> None:
     """Though the plan leaves open which worker has which."""
-    (use,) = uses(planned(Slot(0, "a"), Slot(1, "a")))
+    (use,) = uses(job_with_slots(Slot(0, "a"), Slot(1, "a")))
 
     assert use.prediction is not None
     # Pods of one node do not see each other's GPUs.
@@ -76,9 +72,9 @@ def test_whoever_has_all_gpus_of_a_node_has_these() -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        planned(Slot(0, "a"), stage=Stage.WAITING),
-        planned(Slot(0, "a"), status={"conditions": [condition("Succeeded")]}),
-        planned(Slot(0, "a"), text="{"),
+        job_with_slots(Slot(0, "a"), stage=Stage.WAITING),
+        job_with_slots(Slot(0, "a"), status={"conditions": [condition("Succeeded")]}),
+        job_with_slots(Slot(0, "a"), text="{"),
     ],
     ids=["waits", "has ended", "has a plan that is none"],
 )
@@ -90,8 +86,8 @@ def test_jobs_without_places_use_nothing(job: Object) -> None:
 @pytest.mark.parametrize(
     "job",
     [
-        planned(Slot(0, "gone", (0, 1))),
-        planned(
+        job_with_slots(Slot(0, "gone", (0, 1))),
+        job_with_slots(
             Slot(0, "a", (0,)),
             text='{"v":1,"stage":"confirmed","nodes":[["a",1]],"gpus":[["0",1]],"wishes":{"policy":"x"}}',
         ),
@@ -106,7 +102,7 @@ def test_what_cannot_be_predicted_is_shown_all_the_same(job: Object) -> None:
 
 def test_a_single_rank_exchanges_nothing() -> None:
     """So there is nothing to predict."""
-    job = planned(Slot(0, "a", (0,)))
+    job = job_with_slots(Slot(0, "a", (0,)))
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]["resources"] = {
         "limits": {NVIDIA: "1"}
     }

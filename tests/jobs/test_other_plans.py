@@ -10,8 +10,7 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage, encode
 from arena_topo.planner.reservations import OtherPlan
 from tests.fakes import Answer, Call, refusal, session
 from tests.objects import CREATED, condition, mpijob
@@ -30,7 +29,7 @@ class Dated(Answer):
         return DATE if name == "Date" else ""
 
 
-def planned(
+def job_with_plan_of(
     name: str = "other", stage: Stage = Stage.CONFIRMED, *, written: str = NOW, text: str = "", **spec: Any
 ) -> Object:
     """Return a job of four workers of one GPU whose plan was *written* at a time of the server's clock."""
@@ -67,28 +66,32 @@ def reserved(*jobs: Object, **more: Any) -> dict[str, int]:
 
 def test_a_confirmed_plan_reserves_what_its_job_asks_for() -> None:
     """Whatever the plan itself says of its time; anyone who asks learns since when."""
-    (plan,) = found(planned())
+    (plan,) = found(job_with_plan_of())
     assert (4, "default", "other", NOW) == (len(plan.reserved), plan.namespace, plan.name, plan.since)
 
 
 @pytest.mark.parametrize(
     "job",
     [
-        planned(runPolicy={"suspend": True}),
-        planned(text='{"v":1,"stage":"confirmed","nodes":[["a",1000000000]],"gpus":[["0",1000000000]]}'),
-        planned(text="[" * 100_000),
-        planned(text='{"v":1,"stage":"confirmed","nodes":[["a",1e999]]}'),
-        planned(text='{"v":1,"stage":"confirmed","nodes":[["a",1]],"gpus":[["0,1,2,3",1]]}'),
-        planned(mpiReplicaSpecs={"Worker": {"replicas": 4, "template": {"spec": {"containers": []}}}}),
-        planned(mpiReplicaSpecs=[]),
-        planned(mpiReplicaSpecs={"Worker": 1}),
+        job_with_plan_of(runPolicy={"suspend": True}),
+        job_with_plan_of(
+            text='{"v":1,"stage":"confirmed","nodes":[["a",1000000000]],"gpus":[["0",1000000000]]}'
+        ),
+        job_with_plan_of(text="[" * 100_000),
+        job_with_plan_of(text='{"v":1,"stage":"confirmed","nodes":[["a",1e999]]}'),
+        job_with_plan_of(text='{"v":1,"stage":"confirmed","nodes":[["a",1]],"gpus":[["0,1,2,3",1]]}'),
+        job_with_plan_of(
+            mpiReplicaSpecs={"Worker": {"replicas": 4, "template": {"spec": {"containers": []}}}}
+        ),
+        job_with_plan_of(mpiReplicaSpecs=[]),
+        job_with_plan_of(mpiReplicaSpecs={"Worker": 1}),
     ],
     ids=["suspended", "1e9 workers", "deep", "1e999", "more GPUs", "no GPUs", "no replicas", "no worker"],
 )
 def test_a_plan_that_its_job_does_not_bear_out_reserves_nothing(job: Object) -> None:
     """It is named once, on a line of some length, and the others count."""
     warnings: list[str] = []
-    assert {"honest": 4} == reserved(job, planned("honest"), warnings=warnings)
+    assert {"honest": 4} == reserved(job, job_with_plan_of("honest"), warnings=warnings)
     (warning,) = warnings
     assert warning.startswith("MPIJob default/other: ")
     assert len(warning) < 400
@@ -104,7 +107,7 @@ def test_a_job_at_which_anything_fails_reserves_nothing(monkeypatch: pytest.Monk
 
     monkeypatch.setattr("arena_topo.jobs.other_plans.reserving_plan", spoiled)
     warnings: list[str] = []
-    assert {"honest": 4} == reserved(planned(), planned("honest"), warnings=warnings)
+    assert {"honest": 4} == reserved(job_with_plan_of(), job_with_plan_of("honest"), warnings=warnings)
     assert ["MPIJob default/other: list index out of range; skipped"] == warnings
 
 
@@ -124,15 +127,15 @@ def test_a_job_at_which_anything_fails_reserves_nothing(monkeypatch: pytest.Monk
 )
 def test_a_proposal_expires_by_the_servers_clock(written: str, expected: int, stale: bool) -> None:
     """A time of the future is none; without one the job's creation counts, which nobody but the server sets."""
-    plans = found(planned(stage=Stage.PROPOSED, written=written))
+    plans = found(job_with_plan_of(stage=Stage.PROPOSED, written=written))
     assert expected == sum(len(plan.reserved) for plan in plans)
     assert {stale} >= {plan.stale for plan in plans}
 
 
 def test_a_confirmed_plan_does_not_expire() -> None:
     """It is a reservation until its job ends."""
-    assert {"other": 4} == reserved(planned(written=CREATED))
-    ended = {**planned("ended"), "status": {"conditions": [condition("Succeeded")]}}
+    assert {"other": 4} == reserved(job_with_plan_of(written=CREATED))
+    ended = {**job_with_plan_of("ended"), "status": {"conditions": [condition("Succeeded")]}}
     assert {} == reserved(ended)
 
 
@@ -151,7 +154,7 @@ def test_a_growth_reserves_what_the_job_may_have(
     stage: Stage, written: str, elastic: str, expected: int
 ) -> None:
     """While it is proposed; one that nobody finished leaves the job the places that it had."""
-    job = planned(stage=stage, written=written)
+    job = job_with_plan_of(stage=stage, written=written)
     job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
     job["metadata"]["annotations"] |= {"arena-topo.dev/elastic": elastic} if elastic else {}
     assert {"other": expected} == reserved(job)
@@ -166,8 +169,8 @@ def test_quotas_bound_reservations_where_they_may_be_read() -> None:
     }
     broken = {"metadata": {"namespace": "default"}, "spec": {"hard": {"pods": "x"}}}
     body = {"items": [quota, scoped, broken]}
-    assert {"other": 3} == reserved(planned(), quotas=lambda: Dated(body=body))
-    assert {"other": 4} == reserved(planned(), quotas=lambda: refusal(403, "Forbidden"))
+    assert {"other": 3} == reserved(job_with_plan_of(), quotas=lambda: Dated(body=body))
+    assert {"other": 4} == reserved(job_with_plan_of(), quotas=lambda: refusal(403, "Forbidden"))
 
 
 def selected(*terms: Object) -> Callable[[], Answer]:
@@ -178,7 +181,7 @@ def selected(*terms: Object) -> Callable[[], Answer]:
 
 def test_a_quota_with_a_scope_bounds_the_jobs_whose_workers_are_in_it() -> None:
     """By what their template says of priority, deadline, resources and affinity."""
-    job = planned()
+    job = job_with_plan_of()
     term = {"topologyKey": "zone", "namespaces": ["others"]}
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"] |= {
         "priorityClassName": "high",
@@ -195,7 +198,7 @@ def test_a_quota_with_a_scope_bounds_the_jobs_whose_workers_are_in_it() -> None:
     assert {"other": 4} == reserved(
         job, quotas=selected({"scopeName": "NotTerminating", "operator": "Exists"})
     )
-    assert {"other": 4} == reserved(planned(), quotas=selected(high))
+    assert {"other": 4} == reserved(job_with_plan_of(), quotas=selected(high))
     assert {"other": 4} == reserved(job, quotas=selected({"scopeName": ["x"], "values": 5}))
 
 

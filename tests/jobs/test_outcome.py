@@ -20,7 +20,7 @@ RUNNING = [launcher(), *WORKERS]
 UNSERVED_JOB = missing("job")
 
 
-def ended(kind: str, message: str = "") -> Object:
+def job_that_ended(kind: str, message: str = "") -> Object:
     """Return the job with its last condition."""
     return mpijob("job", status={"conditions": [condition(kind, message=message)]})
 
@@ -59,7 +59,7 @@ def test_a_job_that_runs_has_reached_that_goal() -> None:
 def test_a_job_that_has_succeeded_has_reached_every_goal(goal: Goal) -> None:
     """It may end between two looks; until then each change of its state is told once."""
     job = mpijob("job")
-    status, said = waited(in_stages(job, job, job, ended("Succeeded"), pods=WORKERS), goal)
+    status, said = waited(in_stages(job, job, job, job_that_ended("Succeeded"), pods=WORKERS), goal)
 
     assert JobStatus.SUCCEEDED is status
     assert 1 == len(said)
@@ -68,7 +68,7 @@ def test_a_job_that_has_succeeded_has_reached_every_goal(goal: Goal) -> None:
 def test_a_failed_job_is_an_error_of_its_own() -> None:
     """With the operator's message, and the exit code that says so."""
     with pytest.raises(JobFailed, match="the job job failed: ranks died") as caught:
-        waited(in_stages(mpijob("job"), ended("Failed", "ranks died"), pods=[]), Goal.RUNNING)
+        waited(in_stages(mpijob("job"), job_that_ended("Failed", "ranks died"), pods=[]), Goal.RUNNING)
     assert ExitCode.JOB_FAILED is caught.value.exit_code
     assert "arena-topo events job shows what is left" in caught.value.hint
 
@@ -83,7 +83,9 @@ def test_a_job_that_is_deleted_or_replaced_is_missing(end: Any) -> None:
 def test_a_server_that_restarts_is_waited_for() -> None:
     """A wait of hours must not end with a 503."""
     down = Answer(503, {"kind": "Status", "message": "apiserver is shutting down"})
-    status, said = waited(in_stages(mpijob("job"), down, ended("Succeeded"), pods=[]), Goal.SUCCEEDED)
+    status, said = waited(
+        in_stages(mpijob("job"), down, job_that_ended("Succeeded"), pods=[]), Goal.SUCCEEDED
+    )
 
     assert JobStatus.SUCCEEDED is status
     assert "apiserver is shutting down; trying again" in said
@@ -119,20 +121,22 @@ class Ending(Cluster):
 def test_the_log_is_followed_until_the_job_has_ended() -> None:
     """Every line, and then the end."""
     script = {"streams": [[line(1, "a"), line(2, "b")], []], "looks": [launcher(ended=0)] * 2}
-    assert [b"a\n", b"b\n"] == followed(Ending(ended("Succeeded"), **script))
+    assert [b"a\n", b"b\n"] == followed(Ending(job_that_ended("Succeeded"), **script))
 
 
 def test_a_followed_job_that_fails_fails_the_command() -> None:
     """After its last line."""
     with pytest.raises(JobFailed, match="the job job failed"):
-        followed(Ending(ended("Failed"), streams=[[line(1, "a")], []], looks=[launcher(ended=1)] * 2))
+        followed(
+            Ending(job_that_ended("Failed"), streams=[[line(1, "a")], []], looks=[launcher(ended=1)] * 2)
+        )
 
 
 def test_a_job_that_ended_without_a_log_still_says_how() -> None:
     """Its pods may be gone before the first look."""
     with pytest.raises(JobFailed, match="the job job failed: too slow"):
-        followed(in_stages(ended("Failed", "too slow"), pods=[]))
-    assert [] == followed(in_stages(ended("Succeeded"), pods=[]))
+        followed(in_stages(job_that_ended("Failed", "too slow"), pods=[]))
+    assert [] == followed(in_stages(job_that_ended("Succeeded"), pods=[]))
 
 
 def test_a_launcher_that_is_tried_again_is_followed_too() -> None:
@@ -152,6 +156,8 @@ def test_a_launcher_that_is_tried_again_is_followed_too() -> None:
             return Answer(body=again if second(call) else launcher(ended=1))
         if call.path.endswith("/pods"):
             return Answer(body={"items": [again] if calls else [launcher(ended=1)]})
-        return Answer(body=ended("Succeeded") if any("-2" in path for path in calls) else mpijob("job"))
+        return Answer(
+            body=job_that_ended("Succeeded") if any("-2" in path for path in calls) else mpijob("job")
+        )
 
     assert [b"first\n", b"second\n"] == list(dict.fromkeys(followed(answer)))

@@ -10,17 +10,11 @@ from arena_topo.model.job_view import JobStatus
 from arena_topo.model.objects import Object
 from tests.fakes import Answer, Broken, Call, Line, refusal, session
 from tests.jobs.streams import JOBS, PODS, Streams, event, versioned
-from tests.objects import mpijob, pod
+from tests.objects import mpijob, pod, ready_node
 
 JOB = mpijob("job", workers=1)
 LAUNCHER, WORKER = pod("job-launcher-x", role="launcher"), pod("job-worker-0")
-NODE = {
-    "metadata": {"name": "n1"},
-    "status": {
-        "allocatable": {"nvidia.com/gpu": "8", "cpu": "8", "pods": "110"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
+NODE = ready_node("n1", {"nvidia.com/gpu": "8", "cpu": "8", "pods": "110"})
 
 
 class Clock:
@@ -111,7 +105,7 @@ def test_whoever_may_not_list_all_jobs_sees_those_of_a_namespace() -> None:
 
     seen = ClusterWatch(session(answer)[0], clock=Clock()).look()
     assert ("default", 1) == (seen.namespace, len(seen.jobs))
-    assert ("only the jobs of namespace default: you may not list those of all namespaces",) == seen.notes
+    assert ("only the jobs of namespace default: you cannot list those of all namespaces",) == seen.notes
 
 
 def test_whoever_may_not_list_nodes_sees_the_jobs() -> None:

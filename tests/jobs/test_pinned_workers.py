@@ -8,8 +8,7 @@ from arena_topo.jobs.reserve import unpinned_workers
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, Call, refusal, session
 from tests.objects import mpijob, pod
 

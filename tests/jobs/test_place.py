@@ -11,8 +11,7 @@ from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.plan import JobPlanner
 from arena_topo.jobs.reserve import Reservation, WaitPolicy, place_job
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, session
 from tests.objects import mpijob
 
@@ -38,7 +37,7 @@ def reservation(*answers: PlanRecord) -> Scripted:
     return Scripted(opened, ApiVersion.V2BETA1, job=mpijob("job"), answers=iter(answers))
 
 
-def waiting(told: list[str], slept: list[float], timeout: float | None) -> WaitPolicy:
+def wait_policy(told: list[str], slept: list[float], timeout: float | None) -> WaitPolicy:
     """Return a way to wait whose clock goes by what was slept."""
     waiter = Waiter(told.append, sleep=slept.append)
     return WaitPolicy(waiter=waiter, timeout=timeout, clock=lambda: sum(slept))
@@ -49,14 +48,14 @@ PLANNER = JobPlanner(mpijob("job"), PlanOptions(), Enforcement.AFFINITY)
 
 def test_without_wait_a_job_is_looked_at_once() -> None:
     """And stays suspended."""
-    assert Stage.WAITING is place_job(reservation(FULL), PLANNER, waiting([], [], None)).record.stage
+    assert Stage.WAITING is place_job(reservation(FULL), PLANNER, wait_policy([], [], None)).record.stage
 
 
 def test_a_waiting_job_is_planned_again_ever_less_often() -> None:
     """The reason is told once."""
     told: list[str] = []
     slept: list[float] = []
-    placed = place_job(reservation(FULL, FULL, FULL, PLACED), PLANNER, waiting(told, slept, 0))
+    placed = place_job(reservation(FULL, FULL, FULL, PLACED), PLANNER, wait_policy(told, slept, 0))
     assert Stage.CONFIRMED is placed.record.stage
     assert ["waiting for a place: full"] == told
     assert sorted(slept) == slept
@@ -66,5 +65,5 @@ def test_a_waiting_job_is_planned_again_ever_less_often() -> None:
 def test_the_time_that_a_job_may_wait_is_kept() -> None:
     """The error says why there was no place, and what to do."""
     with pytest.raises(WaitTimeout, match="no place after 2s: full") as late:
-        place_job(reservation(*[FULL] * 9), PLANNER, waiting([], [], 2.0))
+        place_job(reservation(*[FULL] * 9), PLANNER, wait_policy([], [], 2.0))
     assert "arena-topo resume" in late.value.hint

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from arena_topo.jobs.options import PlanOptions
-from arena_topo.jobs.plan import compare_spec, plan_spec, reshaped_job
+from arena_topo.jobs.plan import coalesced, compare_spec, plan_spec
+from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.job import Compute, LauncherOptions, PodOptions
 from arena_topo.model.plan import Placement, Transport
 from tests.jobs.specs import JOB
@@ -19,9 +20,8 @@ def test_coalesced_pods_ask_for_what_their_ranks_asked() -> None:
         JOB, pod=replace(JOB.pod, selector={}, rdma=False, devices={"x/y": "1"}), launcher=LauncherOptions()
     )
     big = replace(CLUSTER.nodes[0], allocatable={**CLUSTER.nodes[0].allocatable, "x/y": 8})
-    verdict = plan_spec(job, cluster([big]), PlanOptions(coalesce=True))
-    assert isinstance(verdict, Placement)
-    shaped = reshaped_job(job, verdict)
+    rendered = render(job, RenderContext()).job
+    shaped = coalesced(job, rendered, cluster([big]), PlanOptions(coalesce=True))
     assert (1, 8, 8) == (shaped.workers, shaped.gpus, shaped.slots)
     assert Compute(cpu="2", memory="4294967296") == shaped.compute
     assert {"x/y": "4"} == shaped.pod.devices

@@ -5,26 +5,23 @@ from datetime import UTC, datetime
 import pytest
 
 from arena_topo.jobs.plan_drift import plan_view
-from arena_topo.model.keys import PLAN
-from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
-from tests.objects import mpijob, pod
+from arena_topo.model.plan_record import (
+    MOST_AHEAD,
+    Enforcement,
+    PlanRecord,
+    Slot,
+    Stage,
+    StartEstimate,
+)
+from tests.objects import mpijob, pod, with_plan
 
+JOB = mpijob("job")
 RECORD = PlanRecord(
     stage=Stage.CONFIRMED,
     slots=(Slot(0, "n0"), Slot(1, "n1")),
     enforcement=Enforcement.GATES,
     hostnames={"n1": "host-1"},
 )
-
-
-def job(record: PlanRecord | str) -> Object:
-    """Return the job with a plan."""
-    made = mpijob("job")
-    made["metadata"]["annotations"] = {PLAN: record if isinstance(record, str) else encode(record)}
-    return made
 
 
 @pytest.mark.parametrize(
@@ -70,7 +67,7 @@ def test_planned_is_told_against_actual(
 ) -> None:
     """In one line, with the workers that are elsewhere."""
     pods = [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)]
-    view = plan_view(job(record), pods)
+    view = plan_view(with_plan(JOB, record), pods)
     assert view is not None
     assert (message, moved) == (view.message, view.moved)
 
@@ -88,7 +85,7 @@ def test_an_ended_job_is_not_said_to_lack_its_workers(
     record: PlanRecord, nodes: tuple[str, ...], message: str
 ) -> None:
     """The operator cleans pods up, and there is nothing left to resume."""
-    made = job(record)
+    made = with_plan(JOB, record)
     made["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
     view = plan_view(made, [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)])
 
@@ -105,7 +102,7 @@ def test_a_worker_behind_the_gate_is_told_with_what_continues() -> None:
     """A recreated worker waits there, and a retried launcher waits for it."""
     gated = pod("job-worker-1", node="")
     gated["spec"] |= {"nodeName": None, "schedulingGates": [{"name": "arena-topo.dev/gang"}]}
-    view = plan_view(job(RECORD), [pod("job-worker-0", node="n0"), gated])
+    view = plan_view(with_plan(JOB, RECORD), [pod("job-worker-0", node="n0"), gated])
 
     assert view is not None
     assert (
@@ -139,7 +136,7 @@ def test_a_job_that_waits_tells_when_it_starts_or_why_nothing_tells(
 ) -> None:
     """With its number in the queue, and the reason."""
     record = PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=position, estimate=estimate)
-    view = plan_view(job(record), [])
+    view = plan_view(with_plan(JOB, record), [])
 
     assert view is not None
     assert ("full", position, start) == (view.reason, view.position, view.start)
@@ -147,9 +144,9 @@ def test_a_job_that_waits_tells_when_it_starts_or_why_nothing_tells(
 
 def test_a_job_that_has_a_place_or_has_ended_awaits_no_start() -> None:
     """Whatever its plan still says."""
-    ended = job(PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=1, estimate=KNOWN))
+    ended = with_plan(JOB, PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=1, estimate=KNOWN))
     ended["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
-    for each in (ended, job(RECORD)):
+    for each in (ended, with_plan(JOB, RECORD)):
         view = plan_view(each, [])
         assert view is not None
         assert ("", 0, None) == (view.reason, view.position, view.start)

@@ -12,12 +12,12 @@ def make(status: dict[str, Any], **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "p"}, "spec": spec, "status": status}
 
 
-def waiting(reason: str, message: str = "") -> dict[str, Any]:
+def waiting_container(reason: str, message: str = "") -> dict[str, Any]:
     """Return a container that waits."""
     return {"name": "mpi", "state": {"waiting": {"reason": reason, "message": message}}}
 
 
-def ended(**state: Any) -> dict[str, Any]:
+def ended_container(**state: Any) -> dict[str, Any]:
     """Return a container that has ended."""
     return {"name": "mpi", "state": {"terminated": state}}
 
@@ -35,17 +35,17 @@ GATED = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
         ({"phase": "Running", "containerStatuses": [RUNNING]}, {}, "Running"),
         ({"phase": "Pending", "conditions": [GATED]}, {}, "SchedulingGated"),
         ({"phase": "Failed", "reason": "Evicted"}, {}, "Evicted"),
-        ({"phase": "Pending", "containerStatuses": [waiting("ImagePullBackOff")]}, {}, "ImagePullBackOff"),
-        ({"phase": "Running", "containerStatuses": [waiting("CrashLoopBackOff")]}, {}, "CrashLoopBackOff"),
-        ({"phase": "Succeeded", "containerStatuses": [ended(reason="Completed", exitCode=0)]}, {}, "Completed"),
-        ({"phase": "Failed", "containerStatuses": [ended(reason="Error", exitCode=1)]}, {}, "Error"),
-        ({"phase": "Failed", "containerStatuses": [ended(exitCode=3)]}, {}, "ExitCode:3"),
-        ({"phase": "Failed", "containerStatuses": [ended(signal=9, exitCode=137)]}, {}, "Signal:9"),
-        ({"phase": "Running", "containerStatuses": [RUNNING, ended(reason="Completed", exitCode=0)]}, {}, "Running"),
-        ({"phase": "Pending", "initContainerStatuses": [waiting("PodInitializing")]}, INIT, "Init:0/2"),
-        ({"phase": "Pending", "initContainerStatuses": [ended(exitCode=0), waiting("ErrImagePull")]}, INIT, "Init:ErrImagePull"),
-        ({"phase": "Pending", "initContainerStatuses": [ended(reason="Error", exitCode=1)]}, INIT, "Init:Error"),
-        ({"phase": "Pending", "initContainerStatuses": [ended(signal=9)]}, INIT, "Init:Signal:9"),
+        ({"phase": "Pending", "containerStatuses": [waiting_container("ImagePullBackOff")]}, {}, "ImagePullBackOff"),
+        ({"phase": "Running", "containerStatuses": [waiting_container("CrashLoopBackOff")]}, {}, "CrashLoopBackOff"),
+        ({"phase": "Succeeded", "containerStatuses": [ended_container(reason="Completed", exitCode=0)]}, {}, "Completed"),
+        ({"phase": "Failed", "containerStatuses": [ended_container(reason="Error", exitCode=1)]}, {}, "Error"),
+        ({"phase": "Failed", "containerStatuses": [ended_container(exitCode=3)]}, {}, "ExitCode:3"),
+        ({"phase": "Failed", "containerStatuses": [ended_container(signal=9, exitCode=137)]}, {}, "Signal:9"),
+        ({"phase": "Running", "containerStatuses": [RUNNING, ended_container(reason="Completed", exitCode=0)]}, {}, "Running"),
+        ({"phase": "Pending", "initContainerStatuses": [waiting_container("PodInitializing")]}, INIT, "Init:0/2"),
+        ({"phase": "Pending", "initContainerStatuses": [ended_container(exitCode=0), waiting_container("ErrImagePull")]}, INIT, "Init:ErrImagePull"),
+        ({"phase": "Pending", "initContainerStatuses": [ended_container(reason="Error", exitCode=1)]}, INIT, "Init:Error"),
+        ({"phase": "Pending", "initContainerStatuses": [ended_container(signal=9)]}, INIT, "Init:Signal:9"),
         (
             {"phase": "Running", "initContainerStatuses": [{"name": "a", "started": True, "state": {"running": {}}}], "containerStatuses": [RUNNING]},
             {"initContainers": [{"name": "a", "restartPolicy": "Always"}]},
@@ -80,8 +80,8 @@ def test_a_pod_that_is_deleted_terminates() -> None:
             "SchedulingGated: waits at arena-topo.dev/gang, kueue.x-k8s.io/admission",
         ),
         ({"phase": "Pending"}, {"nodeName": "n1"}, "starting on n1"),
-        ({"phase": "Pending", "containerStatuses": [waiting("ErrImagePull", "no such image")]}, {"nodeName": "n1"}, "ErrImagePull: no such image"),
-        ({"phase": "Pending", "containerStatuses": [waiting("ContainerCreating")]}, {"nodeName": "n1"}, "ContainerCreating"),
+        ({"phase": "Pending", "containerStatuses": [waiting_container("ErrImagePull", "no such image")]}, {"nodeName": "n1"}, "ErrImagePull: no such image"),
+        ({"phase": "Pending", "containerStatuses": [waiting_container("ContainerCreating")]}, {"nodeName": "n1"}, "ContainerCreating"),
     ],
 )  # fmt: skip
 def test_a_pod_that_waits_says_why(status: dict[str, Any], spec: dict[str, Any], why: str) -> None:

@@ -11,7 +11,7 @@ from tests.jobs.test_job_list import table
 from tests.objects import mpijob
 
 
-def job(name: str, hours: float, condition: str = "") -> Any:
+def job_of_hours(name: str, hours: float, condition: str = "") -> Any:
     """Return a job that was created so many *hours* ago, with a *condition* that is true."""
     created = (datetime.now(UTC) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
     item = mpijob(name)
@@ -21,14 +21,14 @@ def job(name: str, hours: float, condition: str = "") -> Any:
 
 
 JOBS = [
-    job("young", 1, "Succeeded"),
-    job("failed", 20, "Failed"),
-    job("done", 30, "Succeeded"),
-    job("waits", 40),
+    job_of_hours("young", 1, "Succeeded"),
+    job_of_hours("failed", 20, "Failed"),
+    job_of_hours("done", 30, "Succeeded"),
+    job_of_hours("waits", 40),
 ]
 
 
-def cluster(call: Call) -> Answer:
+def jobs_without_pods(call: Call) -> Answer:
     """Serve the jobs, which have no pods."""
     if "includeObject" in call.query:
         return table()
@@ -40,7 +40,7 @@ def cluster(call: Call) -> Answer:
 )
 def test_old_jobs_that_have_ended_are_chosen(pending: bool, names: list[str], waiting: int) -> None:
     """The oldest first; those that wait only if asked."""
-    old = old_jobs(session(cluster)[0], at_least=10 * 3600, pending=pending)
+    old = old_jobs(session(jobs_without_pods)[0], at_least=10 * 3600, pending=pending)
 
     assert (names, waiting) == ([view.name for view, _ in old.jobs], old.waiting)
     assert all(age >= 10 * 3600 for _, age in old.jobs)

@@ -12,10 +12,9 @@ from arena_topo.jobs.queue import CheckMessage, standing, with_queues
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job_view import JobView
-from arena_topo.model.object_shapes import WORKLOAD
-from arena_topo.model.objects import Object
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
-from arena_topo.model.text.shapes import fitted
+from arena_topo.model.objects import WORKLOAD, Object
+from arena_topo.model.plan_record import MOST_AHEAD, StartEstimate
+from arena_topo.model.text.documents import fitted
 from tests.fakes import Answer, missing, refusal, session, unserved
 from tests.objects import condition, mpijob
 
@@ -182,13 +181,13 @@ def test_who_may_not_see_it_is_told_so() -> None:
     waits, runs = queued("a", namespace="team"), queued("b", namespace="team", suspended=False)
     first, second = with_queues(session(lambda _: refusal(403, "Forbidden"))[0], [waits, runs])
     assert (
-        "why it waits is not known: you may not list the Workloads of namespace team",
+        "why it waits is not known: you cannot list the Workloads of namespace team",
         "the roles that arena-topo cluster setup --users prints have the right to list them",
         None,
     ) == (first.message, first.advice, first.queue)
     assert runs == second
     for each in with_queues(session(lambda _: refusal(403, "Forbidden"))[0], [waits, queued("c")]):
-        assert each.message.endswith("you may not list the Workloads of all namespaces")
+        assert each.message.endswith("you cannot list the Workloads of all namespaces")
 
 
 @pytest.mark.parametrize("answer", [missing("x"), unserved()])

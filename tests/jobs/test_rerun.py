@@ -61,7 +61,7 @@ def test_anything_else_is_one_clear_error(documents: list[object], message: str)
 def again(source: FromEarlierJob, name: str = "", server: Server | None = None) -> Any:
     """Return the job that would be created."""
     opened, _ = session(server or Server())
-    return prepare(opened, replace(source, name=name), PlaceOptions()).manifest
+    return prepare(opened, replace(source, name=name).request(opened, PlaceOptions())).manifest
 
 
 def test_files_that_were_saved_with_the_job_are_created_again() -> None:

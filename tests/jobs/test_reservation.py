@@ -11,19 +11,11 @@ from arena_topo.kube.session import Session
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode, encode
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, decode
 from tests.fakes import Answer, Call, refusal, session
-from tests.objects import mpijob
+from tests.objects import mpijob, ready_node, with_plan
 
 WAITING = PlanRecord(stage=Stage.WAITING, waiting_reason="full")
-
-
-def job(plan: str) -> Object:
-    """Return the job with a plan."""
-    planned = mpijob("job")
-    planned["metadata"]["annotations"] = {PLAN: plan}
-    return planned
 
 
 def opened(on_server: Object) -> Session:
@@ -44,38 +36,30 @@ def acquire(on_server: Any) -> None:
     def plan(_: Snapshot) -> PlanRecord:
         return WAITING
 
-    Reservation(opened(on_server), ApiVersion.V2BETA1, job=job("first")).acquire(plan)
+    Reservation(opened(on_server), ApiVersion.V2BETA1, job=with_plan(mpijob("job"), "first")).acquire(plan)
 
 
 def test_a_plan_that_somebody_else_wrote_meanwhile_is_left_alone() -> None:
     """The server refuses the patch, since the plan is not the one that was read."""
     with pytest.raises(Conflict, match="somebody else is placing the job job"):
-        acquire(job(encode(WAITING)))
+        acquire(with_plan(mpijob("job"), WAITING))
 
 
 def test_what_the_server_does_not_accept_is_told_in_its_words() -> None:
     """Nobody else is to blame for a webhook."""
     with pytest.raises(Invalid, match="does not accept the plan of the job job: the webhook says no"):
-        acquire(job("first"))
+        acquire(with_plan(mpijob("job"), "first"))
 
 
 PROPOSAL = PlanRecord(stage=Stage.PROPOSED, slots=(Slot(0, "n", (0,)),), enforcement=Enforcement.NONE)
-NODE = {
-    "metadata": {"name": "n"},
-    "status": {
-        "allocatable": {"nvidia.com/gpu": "1", "cpu": "9", "pods": "9"},
-        "capacity": {"nvidia.com/gpu": "1"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
+NODE = ready_node("n", {"nvidia.com/gpu": "1", "cpu": "9", "pods": "9"})
 
 
 class Server:
     """Keeps the plan of one job, and remembers the stages in which it was written."""
 
     def __init__(self) -> None:
-        self.job = mpijob("job", workers=1)
-        self.job["metadata"]["annotations"] = {PLAN: encode(PROPOSAL)}
+        self.job = with_plan(mpijob("job", workers=1), PROPOSAL)
         self.stages: list[Stage] = []
 
     def __call__(self, call: Call) -> Answer:

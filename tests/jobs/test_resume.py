@@ -12,8 +12,7 @@ from arena_topo.jobs.resume import Replacement, resume_job
 from arena_topo.kinds.training_operator import TFJOB
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import PLAN
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlannedRole, PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlannedRole, PlanRecord, Slot, Stage, encode
 from tests.fakes import Answer, Call, missing, session, unserved
 from tests.kinds.jobs import training_job
 from tests.objects import mpijob
@@ -104,7 +103,7 @@ def opened(annotations: dict[str, str], labels: dict[str, str] | None = None, **
 
 
 def test_a_job_without_a_plan_cannot_be_resumed() -> None:
-    """And it is said which jobs have one."""
+    """And the error says which jobs have one."""
     with pytest.raises(UsageError, match="the job job is neither suspended nor planned"):
         resume_job(opened({}), "job", AT_ONCE)
 

@@ -15,11 +15,10 @@ from arena_topo.kinds.training_operator import PYTORCHJOB
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode, encode
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, decode
 from tests.fakes import Answer, Call, FakeTransport, refusal, session, unserved
 from tests.kinds.jobs import training_job
-from tests.objects import mpijob
+from tests.objects import mpijob, ready_node, with_plan
 
 AT_ONCE = WaitPolicy(waiter=Waiter(lambda _: None, sleep=lambda _: None), clock=time.monotonic)
 NO_GRACE = Leave(grace=0, report=lambda _: None)
@@ -33,19 +32,13 @@ def elastic(workers: int, *, planned: bool) -> Object:
     job["spec"]["elasticPolicy"] = {"minReplicas": 1, "maxReplicas": 6}
     slots = tuple(Slot(worker, "a") for worker in range(workers))
     record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.ADMISSION)
-    job["metadata"]["annotations"] = {PLAN: encode(record)} if planned else {}
-    return job
+    job["metadata"]["annotations"] = {}
+    return with_plan(job, record) if planned else job
 
 
 def node(pods: int) -> Object:
     """Return node a, which has room for a number of pods."""
-    return {
-        "metadata": {"name": "a", "labels": {"kubernetes.io/hostname": "a"}, "uid": "a"},
-        "status": {
-            "allocatable": {"cpu": "64", "memory": "64Gi", "pods": str(pods)},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+    return ready_node("a", {"cpu": "64", "memory": "64Gi", "pods": str(pods)})
 
 
 def after(job: Object, call: Call) -> Object:
@@ -120,12 +113,11 @@ ASKED = {"policy": "best-effort", "grow": "true"}
 FIXED = {"policy": "best-effort"}
 
 
-def planned(workers: int, options: dict[str, str]) -> Object:
+def elastic_with_options(workers: int, options: dict[str, str]) -> Object:
     """Return an elastic job with a plan that was asked for with *options*."""
     job = elastic(workers, planned=True)
     record = decode(job["metadata"]["annotations"][PLAN])
-    job["metadata"]["annotations"][PLAN] = encode(replace(record, requested_options=options))
-    return job
+    return with_plan(job, replace(record, requested_options=options))
 
 
 @pytest.mark.parametrize("before", [ASKED, FIXED], ids=["grows", "of a fixed size"])
@@ -138,7 +130,7 @@ def test_what_was_asked_last_says_whether_the_controller_gives_it_more(
     size: Size, before: dict[str, str], after: dict[str, str]
 ) -> None:
     """It would change a number that a user gave; a job that was shrunk grows again once its user says so."""
-    connection, transport = opened(planned(2, before))
+    connection, transport = opened(elastic_with_options(2, before))
     scale_job(connection, "job", size, AT_ONCE, NO_GRACE)
 
     plan = written(patches(transport)[-1])["/metadata/annotations/arena-topo.dev~1plan"]
@@ -152,7 +144,7 @@ def test_it_says_so_in_the_size_that_it_has_too(
     workers: int, size: Size, before: dict[str, str], after: dict[str, str]
 ) -> None:
     """Nothing but the plan is written, and of the plan nothing else is changed."""
-    job = planned(workers, before)
+    job = elastic_with_options(workers, before)
     record = decode(job["metadata"]["annotations"][PLAN])
     connection, transport = opened(job)
     scaling = scale_job(connection, "job", size, AT_ONCE, NO_GRACE)
@@ -168,7 +160,7 @@ def test_it_says_so_in_the_size_that_it_has_too(
 )
 def test_without_room_a_job_grows_later_where_the_controller_runs(runs: bool, hint: str) -> None:
     """The node is full: the job stays as it is, and its plan says that it may have more."""
-    connection, transport = opened(planned(2, FIXED), pods=2, controller=runs)
+    connection, transport = opened(elastic_with_options(2, FIXED), pods=2, controller=runs)
     with pytest.raises(DoesNotFit) as caught:
         scale_job(connection, "job", Size(None), AT_ONCE, NO_GRACE)
 
@@ -182,7 +174,7 @@ def test_whoever_loses_the_room_to_an_older_job_is_told_so_too() -> None:
     """It took the place when more workers were proposed: the proposal is taken back in the write that asks for more later."""
     older = elastic(4, planned=True)
     older["metadata"] |= {"name": "older", "uid": "older", "creationTimestamp": "2026-11-21T00:00:00Z"}
-    connection, transport = opened(planned(2, FIXED), pods=4)
+    connection, transport = opened(elastic_with_options(2, FIXED), pods=4)
     answered = transport.script
 
     def overtaken(call: Call) -> Answer:

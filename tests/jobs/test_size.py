@@ -9,8 +9,7 @@ from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.scale import check_size, elastic_job
 from arena_topo.kinds.training_operator import PYTORCHJOB
 from arena_topo.model.keys import PLAN
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage, encode
 from tests.kinds.jobs import training_job
 from tests.objects import condition
 

@@ -28,8 +28,8 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.keys import CHECK_CONTROLLER, NVIDIA_GPU
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, Pin, PlanRecord, Stage
+from arena_topo.model.placement_options import Pin
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, Call, missing, session
 from tests.jobs.servers import JOB, Server
 
@@ -59,14 +59,14 @@ def test_a_template_must_render_an_mpijob(tmp_path: Path) -> None:
     file.write_text('apiVersion: "v1"\nkind: "Secret"\nmetadata: {name: "x", namespace: "default"}\n')
     opened, transport = session(Server())
     with pytest.raises(ArenaTopoError, match="the template renders a Secret of v1, not an MPIJob"):
-        prepare(opened, FromFlags(job=JOB, template=str(file)), PlaceOptions())
+        prepare(opened, FromFlags(job=JOB, template=str(file)).request(opened, PlaceOptions()))
     assert {"GET"} == {call.method for call in transport.calls}
 
 
 def test_a_gang_that_nothing_keeps_is_told() -> None:
     """The job is submitted anyway, as Arena would."""
     opened, _ = session(Server())
-    ready = prepare(opened, FromFlags(job=replace(JOB, gang=True)), PlaceOptions())
+    ready = prepare(opened, FromFlags(job=replace(JOB, gang=True)).request(opened, PlaceOptions()))
 
     assert StartsAtOnce() == ready.start
     assert ready.warnings[0].startswith("no gang scheduler on this cluster can honour --gang")
@@ -107,7 +107,8 @@ class Cluster:
 
 def ready(source: JobSource, place: PlaceOptions, cluster: Cluster) -> PreparedJob:
     """Return the job that is prepared on *cluster*."""
-    return prepare(session(cluster)[0], source, place)
+    opened, _ = session(cluster)
+    return prepare(opened, source.request(opened, place))
 
 
 HERE, MANAGED = Cluster(), Cluster(controller=True)
@@ -164,5 +165,7 @@ def test_a_job_that_never_fits_is_not_created() -> None:
     """Its submit ends before the first write."""
     opened, transport = session(Cluster(gpus=1))
     with pytest.raises(DoesNotFit, match="the cluster has 1 GPU"):
-        submit_prepared(opened, prepare(opened, FLAGS, PlaceOptions()), Waiter(print), lambda _: None)
+        submit_prepared(
+            opened, prepare(opened, FLAGS.request(opened, PlaceOptions())), Waiter(print), lambda _: None
+        )
     assert {"GET"} == {call.method for call in transport.calls}

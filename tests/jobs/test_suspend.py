@@ -15,8 +15,7 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PIN_CLAIMS, PIN_GPUS, PIN_NODES
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, Call, refusal, session, unserved
 from tests.objects import condition, mpijob, pod
 

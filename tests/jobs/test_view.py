@@ -8,9 +8,8 @@ import pytest
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job_view import JobStatus, JobView, PlannedWorker
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
-from tests.objects import condition, mpijob, pod
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
+from tests.objects import condition, mpijob, pod, with_plan
 
 NOW = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
 LAUNCHER = pod("job-launcher-x", role="launcher")
@@ -201,8 +200,7 @@ def test_the_plan_of_a_job_is_in_its_view() -> None:
     job = mpijob("job", workers=1)
     slots = (Slot(0, "n1", (3,)),)
     record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.GATES, level="node")
-    job["metadata"]["annotations"] = {"arena-topo.dev/plan": encode(record)}
-    plan = seen(job, [LAUNCHER, WORKERS[0]]).plan
+    plan = seen(with_plan(job, record), [LAUNCHER, WORKERS[0]]).plan
 
     assert plan is not None
     assert ("confirmed", "gates", "node") == (plan.stage, plan.enforcement, plan.level)

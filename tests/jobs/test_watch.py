@@ -8,7 +8,7 @@ import pytest
 from arena_topo.errors import ConnectionFailed, DocumentError
 from arena_topo.jobs.watch import JobWatch, Watch, Watched
 from arena_topo.model.job_view import JobStatus
-from arena_topo.model.object_shapes import TRAINING_JOB
+from arena_topo.model.objects import TRAINING_JOB
 from tests.contract.cluster import eventually
 from tests.fakes import Answer, Broken, Call, Line, session
 from tests.jobs.streams import JOBS, PODS, Endless, Streams, event, versioned

@@ -11,39 +11,22 @@ from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.job import JobSpec
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from arena_topo.model.plan_record import MOST_AHEAD, PlanRecord, Slot, Stage, StartEstimate
 from tests.fakes import Answer, Call, refusal, session
-from tests.objects import mpijob
+from tests.objects import mpijob, pod, ready_node, with_plan
 
-NODE = {
-    "metadata": {"name": "n1", "labels": {"kubernetes.io/hostname": "n1"}},
-    "status": {
-        "capacity": {"nvidia.com/gpu": "8", "pods": "110"},
-        "allocatable": {"nvidia.com/gpu": "8", "pods": "110"},
-        "conditions": [{"type": "Ready", "status": "True"}],
-    },
-}
+NODE = ready_node("n1", {"nvidia.com/gpu": "8", "pods": "110"})
 
 
-def pod(job: str) -> Object:
+def pod_of(job: str) -> Object:
     """Return a pod of the MPIJob *job* with all GPUs of the node."""
-    return {
-        "metadata": {
-            "name": f"{job}-worker-0",
-            "namespace": "default",
-            "labels": {"training.kubeflow.org/job-name": job},
-        },
-        "spec": {
-            "nodeName": "n1",
-            "containers": [{"name": "c", "resources": {"requests": {"nvidia.com/gpu": "8"}}}],
-        },
-        "status": {"phase": "Running"},
-    }
+    made = pod(f"{job}-worker-0")
+    made["spec"]["containers"][0]["resources"] = {"requests": {"nvidia.com/gpu": "8"}}
+    made["metadata"]["labels"]["training.kubeflow.org/job-name"] = job
+    return made
 
 
-def job(name: str, *, deadline: int = 0, record: PlanRecord | None = None) -> Object:
+def job_with_eight_gpus(name: str, *, deadline: int = 0, record: PlanRecord | None = None) -> Object:
     """Return a job of one worker with eight GPUs, with a plan where one is given."""
     found = mpijob(name, workers=1)
     worker = found["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["containers"][0]
@@ -52,7 +35,7 @@ def job(name: str, *, deadline: int = 0, record: PlanRecord | None = None) -> Ob
         found["spec"]["runPolicy"] = {"activeDeadlineSeconds": deadline}
     if record:
         found["metadata"]["labels"] = {PLANNED: "true"}
-        found["metadata"]["annotations"] = {PLAN: encode(record)}
+        found = with_plan(found, record)
     return found
 
 
@@ -103,8 +86,8 @@ def test_a_job_that_fits_starts_now() -> None:
 
 
 def test_a_job_without_a_plan_is_held_by_its_pods() -> None:
-    """As one that another tool has submitted is."""
-    estimate, likely = starts(Cluster([job("old", deadline=600)], [pod("old")]))
+    """Like a job that another tool has submitted."""
+    estimate, likely = starts(Cluster([job_with_eight_gpus("old", deadline=600)], [pod_of("old")]))
     assert (("default/old",), ("its deadline",)) == (estimate.after, estimate.basis)
     assert timedelta(seconds=600) == likely
 
@@ -114,29 +97,34 @@ def test_a_reserved_place_counts_before_its_workers_run() -> None:
     record = PlanRecord(
         stage=Stage.CONFIRMED, slots=(Slot(0, "n1", None),), worker_requests={"nvidia.com/gpu": 8}
     )
-    estimate, likely = starts(Cluster([job("planned", deadline=600, record=record)], []))
+    estimate, likely = starts(Cluster([job_with_eight_gpus("planned", deadline=600, record=record)], []))
     assert (("default/planned",), timedelta(seconds=600)) == (estimate.after, likely)
 
 
 def test_the_jobs_that_wait_come_first() -> None:
     """The new one is the last in the line."""
-    jobs = [job("old", deadline=600), job("first", deadline=60, record=WAITING)]
-    estimate, likely = starts(Cluster(jobs, [pod("old")]))
+    jobs = [
+        job_with_eight_gpus("old", deadline=600),
+        job_with_eight_gpus("first", deadline=60, record=WAITING),
+    ]
+    estimate, likely = starts(Cluster(jobs, [pod_of("old")]))
     assert ("default/old", "default/first") == estimate.after
     assert timedelta(seconds=660) == likely
 
 
 def test_a_holder_without_a_known_end_is_named() -> None:
     """So that its user can be asked."""
-    estimate, _ = starts(Cluster([job("old")], [pod("old")]))
+    estimate, _ = starts(Cluster([job_with_eight_gpus("old")], [pod_of("old")]))
     assert "it is not known when default/old will end, and this job needs what it holds" == estimate.unknown
 
 
 def test_garbled_plans_of_others_stop_nobody() -> None:
     """They wait for nothing."""
-    garbled = job("bad", record=WAITING)
+    garbled = job_with_eight_gpus("bad", record=WAITING)
     garbled["metadata"]["annotations"][PLAN] = "{"
-    odd = job("odd", record=PlanRecord(stage=Stage.WAITING, requested_options={"policy": "none-such"}))
+    odd = job_with_eight_gpus(
+        "odd", record=PlanRecord(stage=Stage.WAITING, requested_options={"policy": "none-such"})
+    )
     assert timedelta() == starts(Cluster([garbled, odd], []))[1]
 
 
@@ -149,7 +137,7 @@ def test_jobs_of_other_namespaces_need_not_be_readable() -> None:
                 return refusal(403, "Forbidden", "no")
             return super().__call__(call)
 
-    estimate, _ = starts(Narrow([job("old", deadline=600)], [pod("old")]))
+    estimate, _ = starts(Narrow([job_with_eight_gpus("old", deadline=600)], [pod_of("old")]))
     assert ("default/old",) == estimate.after
 
 
@@ -166,7 +154,7 @@ def test_a_cluster_that_may_not_be_read_is_as_the_controller_published_it() -> N
         "pods": Answer(body={"items": [], "metadata": {}}),
         PART_NAMES[0]: Answer(body=part),
     }
-    own = job("own", deadline=600, record=record)
+    own = job_with_eight_gpus("own", deadline=600, record=record)
     assert ("default/own",) == starts(Cluster([own], [], **hidden))[0].after
     assert None is starts(Cluster([], [], **hidden))[0].likely
 
@@ -182,12 +170,12 @@ def test_who_may_not_list_batch_jobs_is_told_of_the_others() -> None:
         "v1": Answer(body={"resources": [{"name": "jobs"}]}),
         "jobs": refusal(403, "Forbidden", "no"),
     }
-    estimate, _ = starts(Cluster([job("old", deadline=600)], [pod("old")], **narrow))
+    estimate, _ = starts(Cluster([job_with_eight_gpus("old", deadline=600)], [pod_of("old")], **narrow))
     assert ("default/old",) == estimate.after
 
 
 def test_behind_a_long_line_there_is_no_estimate() -> None:
     """Too much can happen until then."""
-    jobs = [job(f"w{at}", deadline=60, record=WAITING) for at in range(MOST_AHEAD + 1)]
-    estimate, _ = starts(Cluster([job("old", deadline=600), *jobs], [pod("old")]))
+    jobs = [job_with_eight_gpus(f"w{at}", deadline=60, record=WAITING) for at in range(MOST_AHEAD + 1)]
+    estimate, _ = starts(Cluster([job_with_eight_gpus("old", deadline=600), *jobs], [pod_of("old")]))
     assert f"{MOST_AHEAD + 1} jobs wait before it" == estimate.unknown

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.kube.client import Transport
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.transport import HttpTransport
+from arena_topo.kube.transport import HttpTransport, Transport
 from tests.kube.asking import Make
 from tests.kube.server import Reply, Server, serve
 

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from arena_topo.kube.client import SharedTlsSocket
+from arena_topo.kube.transport import SharedTlsSocket
 from tests.controlplane.components.pair import Pair
 from tests.controlplane.components.pki import Authority
 
@@ -274,3 +274,16 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
         # A TLS socket's own would continue without TLS in the other direction.
         socket.socket.shutdown(sink, socket.SHUT_WR)
+
+
+def write_kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> Path:
+    """Write the file ``config`` with one context, and return its path."""
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "c", "user": user}],
+    }
+    path = folder / "config"
+    path.write_text(json.dumps(document))
+    return path

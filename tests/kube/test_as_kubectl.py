@@ -1,6 +1,5 @@
 """What reaches the server is what kubectl sends: each situation is put to both, through to a real request."""
 
-import json
 import os
 import socket
 import subprocess
@@ -14,11 +13,11 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import ArenaTopoError
-from arena_topo.kube.client import proxy_of
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.session import connect
-from tests.kube.server import Reply, Seen, Server, serve
+from arena_topo.kube.transport import proxy_of
+from tests.kube.server import Reply, Seen, Server, serve, write_kubeconfig
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
 COMPARED = (
@@ -71,17 +70,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.lower(), raising=False)
     return folder
-
-
-def write(home: Path, cluster: dict[str, Any], user: dict[str, Any]) -> None:
-    """Write a kubeconfig of one context."""
-    document = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "c", "user": user}],
-    }
-    (home / "config").write_text(json.dumps(document))
 
 
 def kubectl(*flags: str) -> int:
@@ -167,7 +155,7 @@ def test_the_server_sees_from_us_what_it_sees_from_kubectl(
         "OTHER": str(plain.authority.certificate),
     }
     entry = {"server": server.url, "certificate-authority": str(server.authority.certificate)} | cluster
-    write(
+    write_kubeconfig(
         home, {key: words.get(str(value), value) for key, value in entry.items() if value is not None}, user
     )
     chosen = {key: words.get(str(value), value) for key, value in flags.items()}
@@ -188,7 +176,9 @@ def test_a_list_of_nothing_is_not_the_home_folder(
     server: Server, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """KUBECONFIG is set, if to empty parts alone."""
-    write(home, {"server": server.url, "certificate-authority": str(server.authority.certificate)}, TOKEN)
+    write_kubeconfig(
+        home, {"server": server.url, "certificate-authority": str(server.authority.certificate)}, TOKEN
+    )
     (home / ".kube").mkdir()
     (home / "config").rename(home / ".kube" / "config")
     monkeypatch.setenv("KUBECONFIG", "")
@@ -210,7 +200,7 @@ def test_a_list_of_nothing_is_not_the_home_folder(
 )
 def test_types_are_those_of_kubectl(server: Server, home: Path, part: str, text: str) -> None:
     """A token of digits without quotes is a number, and a number may have lost its zeros."""
-    write(
+    write_kubeconfig(
         home, {"server": server.url, "certificate-authority": str(server.authority.certificate)}, {"TEXT": 1}
     )
     config = home / "config"
@@ -221,7 +211,7 @@ def test_types_are_those_of_kubectl(server: Server, home: Path, part: str, text:
 
 def test_an_entry_of_another_type_is_reported(home: Path) -> None:
     """As kubectl tells it."""
-    write(home, {}, {})
+    write_kubeconfig(home, {}, {})
     config = home / "config"
     config.write_text(config.read_text().replace('"cluster": {}', '"cluster": "text"'))
 
@@ -295,7 +285,7 @@ def test_a_proxy_stands_where_kubectl_sees_one(
     home: Path, monkeypatch: pytest.MonkeyPatch, address: str, env: dict[str, str]
 ) -> None:
     """Never before this machine, nor before what NO_PROXY names."""
-    write(home, {"server": address}, TOKEN)
+    write_kubeconfig(home, {"server": address}, TOKEN)
     with refusing_proxy() as (proxy, asked):
         given = {name: value.replace("PROXY", proxy) for name, value in env.items()}
         for name, value in given.items():
@@ -313,7 +303,7 @@ def test_a_plugin_does_not_bring_the_proxy_back(
 ) -> None:
     """The package that runs it would use the environment's before this machine too."""
     entry = {"server": server.url, "certificate-authority": str(server.authority.certificate)}
-    write(home, entry, {"exec": EXEC | {"command": "./bin/plugin"}})
+    write_kubeconfig(home, entry, {"exec": EXEC | {"command": "./bin/plugin"}})
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 
     assert (0, 0) == (kubectl(), arena_topo(ConnectionFlags()))

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from arena_topo.kube.bulk_read import lean_list
-from arena_topo.model.object_shapes import POD
-from arena_topo.model.text.shapes import fitted
+from arena_topo.model.objects import POD
+from arena_topo.model.text.documents import fitted
 from tests.objects import pod
 
 PATH = "/api/v1/namespaces/default/pods"

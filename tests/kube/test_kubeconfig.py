@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from arena_topo.errors import DocumentError
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import default_namespace, merge, resolve
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"

@@ -28,16 +28,25 @@ from arena_topo.errors import (
     Forbidden,
     Unauthorized,
 )
-from arena_topo.kube.client import Transport
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, configured_target, is_static
 from arena_topo.kube.remote import start
 from arena_topo.kube.session import connect
-from arena_topo.kube.transport import AnswerTooLarge, Request
+from arena_topo.kube.transport import AnswerTooLarge, Request, Transport
 from tests.controlplane.components.pki import Authority
 from tests.kube.asking import Make, get, session, target
 from tests.kube.exec_server import ExecServer, Remote, serving
-from tests.kube.server import Reply, Seen, Server, proxy, refusing_port, serve, slow_handshake, status
+from tests.kube.server import (
+    Reply,
+    Seen,
+    Server,
+    proxy,
+    refusing_port,
+    serve,
+    slow_handshake,
+    status,
+    write_kubeconfig,
+)
 
 
 def data(path: Path) -> str:
@@ -430,7 +439,7 @@ def test_a_line_without_an_end_is_too_large(
     make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As is any other answer."""
-    monkeypatch.setattr("arena_topo.kube.client.LARGEST_BODY", 2**17)
+    monkeypatch.setattr("arena_topo.kube.transport.LARGEST_BODY", 2**17)
     server.rule = lambda _: Reply(raw=chain([_HEAD + b"\r\n"], repeat(b"x" * 65536)))
     with closing(make(target(server)).stream(Request("GET", "/x"))) as stream, pytest.raises(AnswerTooLarge):
         stream.readline()
@@ -548,7 +557,7 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
             "server": f"https://127.0.0.1:{server.port}",
             "certificate-authority": str(server.authority),
         }
-        flags = kubeconfig(tmp_path, cluster, plugin(tmp_path, script))
+        flags = ConnectionFlags(kubeconfig=str(write_kubeconfig(tmp_path, cluster, plugin(tmp_path, script))))
         with pytest.raises(Unauthorized):
             start(flags, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=False)
 
@@ -561,18 +570,6 @@ async def echo(remote: Remote) -> None:
     while data := await remote.read():
         await remote.send(1, data)
     await remote.end(3)
-
-
-def kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ConnectionFlags:
-    """Return the flag of a kubeconfig in *folder* with one cluster and one user."""
-    document = {
-        "current-context": "c",
-        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
-        "clusters": [{"name": "c", "cluster": cluster}],
-        "users": [{"name": "c", "user": user}],
-    }
-    (folder / "config").write_text(json.dumps(document))
-    return ConnectionFlags(kubeconfig=str(folder / "config"))
 
 
 def test_the_token_of_an_auth_provider_is_sent(static: Make, server: Server) -> None:
@@ -725,7 +722,7 @@ def test_a_process_starts_through_a_proxy(tmp_path: Path, secure: bool) -> None:
         url, asked = stack.enter_context(proxy(pair if secure else None))
         cluster = {"proxy-url": url, "certificate-authority": str(server.authority)}
         cluster["server"] = f"https://127.0.0.1:{server.port}"
-        flags = kubeconfig(tmp_path, cluster, {})
+        flags = ConnectionFlags(kubeconfig=str(write_kubeconfig(tmp_path, cluster, {})))
         process = start(flags, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=True)
         stack.callback(process.close)
 

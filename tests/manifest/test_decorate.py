@@ -8,8 +8,8 @@ import pytest
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.gang import decorated
-from arena_topo.model.job import Decoration
-from tests.gang.jobs import V1, V2, job
+from arena_topo.model.gang import Decoration
+from tests.gang.jobs import V1, V2, job_of_four_workers
 
 FULL = Decoration(
     job_labels={"a": "1"},
@@ -30,7 +30,7 @@ def template(mpi_job: dict[str, Any], role: str = "Worker") -> Any:
 @pytest.mark.parametrize("version", ApiVersion)
 def test_everything_reaches_the_workers(version: ApiVersion) -> None:
     """In every version of the API."""
-    result = decorated(job(version), FULL)
+    result = decorated(job_of_four_workers(version), FULL)
     worker = template(result)
 
     assert ({"a": "1"}, {"b": "2"}) == (result["metadata"]["labels"], result["metadata"]["annotations"])
@@ -41,7 +41,7 @@ def test_everything_reaches_the_workers(version: ApiVersion) -> None:
 @pytest.mark.parametrize("version", [V2, V1])
 def test_the_launcher_gets_what_is_for_both_alone(version: ApiVersion) -> None:
     """It is no worker, and not in their group."""
-    launcher = template(decorated(job(version), FULL), "Launcher")
+    launcher = template(decorated(job_of_four_workers(version), FULL), "Launcher")
 
     assert {"labels": {"c": "3"}, "annotations": {"d": "4"}} == launcher["metadata"]
     assert "s" == launcher["spec"]["schedulerName"]
@@ -49,7 +49,7 @@ def test_the_launcher_gets_what_is_for_both_alone(version: ApiVersion) -> None:
 
 def test_the_job_itself_stays_as_it_is() -> None:
     """What was rendered may be shown, or decorated in another way."""
-    rendered = job()
+    rendered = job_of_four_workers()
     before = deepcopy(rendered)
     decorated(rendered, FULL)
 
@@ -58,7 +58,7 @@ def test_the_job_itself_stays_as_it_is() -> None:
 
 def test_what_the_user_set_is_kept() -> None:
     """Labels and a policy of their own are next to ours."""
-    rendered = job()
+    rendered = job_of_four_workers()
     rendered["metadata"]["labels"] = {"team": "x"}
     rendered["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "q"}}
     result = decorated(
@@ -72,7 +72,7 @@ def test_what_the_user_set_is_kept() -> None:
 
 def test_decorating_twice_changes_nothing() -> None:
     """What is there already is no contradiction."""
-    once = decorated(job(), FULL)
+    once = decorated(job_of_four_workers(), FULL)
 
     assert once == decorated(once, FULL)
 
@@ -91,7 +91,7 @@ def test_decorating_twice_changes_nothing() -> None:
 )
 def test_a_contradiction_is_an_error(path: tuple[str, ...], value: str, words: str) -> None:
     """Neither side wins in silence."""
-    rendered = job()
+    rendered = job_of_four_workers()
     inner: Any = rendered
     for key in path[:-1]:
         inner = inner.setdefault(key, {})
@@ -117,7 +117,7 @@ def test_what_is_no_job_is_told(broken: dict[str, Any]) -> None:
 
 def test_a_key_without_a_value_is_one_that_is_not_there() -> None:
     """As a template's author may leave it."""
-    empty = job(V2)
+    empty = job_of_four_workers(V2)
     empty["spec"]["runPolicy"] = None
     template(empty)["metadata"] = None
     policy = Decoration(scheduling_policy={"minAvailable": 2}, worker_labels={"a": "1"})
@@ -129,7 +129,7 @@ def test_a_key_without_a_value_is_one_that_is_not_there() -> None:
 
 def test_a_run_policy_of_another_type_is_one_clear_error() -> None:
     """It names the key."""
-    wrong = job(V2)
+    wrong = job_of_four_workers(V2)
     wrong["spec"]["runPolicy"] = "none"
     with pytest.raises(DocumentError, match="runPolicy is 'none', expected a mapping"):
         decorated(wrong, Decoration(scheduling_policy={"minAvailable": 2}))

@@ -15,8 +15,7 @@ from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.job import ConfigFile, JobSpec, PodOptions
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 
 SPEC = JobSpec(
     name="job",

@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.kinds.mpijob import ApiVersion, Role, pod_templates
 from arena_topo.manifest.gang import gang_of
-from tests.gang.jobs import ALPHA, V1, V2, job
+from tests.gang.jobs import ALPHA, V1, V2, job_of_four_workers
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ def test_whether_the_launcher_waits_is_read_from_the_job(
     version: ApiVersion, policy: str, waits: bool
 ) -> None:
     """By the operator's own rules: always under v1alpha1, never under v1, as it says under v2beta1."""
-    rendered = job(version, waits=False)
+    rendered = job_of_four_workers(version, waits=False)
     if policy:
         rendered["spec"]["launcherCreationPolicy"] = policy
 
@@ -25,7 +25,7 @@ def test_whether_the_launcher_waits_is_read_from_the_job(
 @pytest.mark.parametrize("version", ApiVersion)
 def test_the_gang_is_read_from_any_rendered_job(version: ApiVersion) -> None:
     """So that a template of the user's is a gang too."""
-    rendered = job(version)
+    rendered = job_of_four_workers(version)
     spec = pod_templates(rendered)[Role.WORKER]["spec"]
     spec["nodeSelector"] = {"pool": "a"}
     spec["containers"] = [
@@ -44,7 +44,7 @@ def test_the_gang_is_read_from_any_rendered_job(version: ApiVersion) -> None:
 
 def test_the_launchers_requests_of_the_oldest_version_are_its_own() -> None:
     """It shares the template, and not the resources."""
-    rendered = job(ALPHA)
+    rendered = job_of_four_workers(ALPHA)
     rendered["spec"]["launcherResources"] = {"limits": {"cpu": 1}}
 
     assert {"cpu": "1"} == gang_of(rendered).launcher_requests
@@ -52,7 +52,7 @@ def test_the_launchers_requests_of_the_oldest_version_are_its_own() -> None:
 
 def test_sidecars_are_a_part_of_what_a_worker_requests() -> None:
     """They run next to the containers for as long as those, so that kube-scheduler reserves both."""
-    rendered = job()
+    rendered = job_of_four_workers()
     spec = pod_templates(rendered)[Role.WORKER]["spec"]
     sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "250m", "memory": "1Gi"}}}
     spec["initContainers"] = [{"name": "proxy", **sidecar}]

@@ -31,7 +31,7 @@ from arena_topo.model.job import (
     TrainedModel,
 )
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
-from arena_topo.model.scheduling import Toleration
+from arena_topo.model.pods import Toleration
 from arena_topo.model.text.yaml import dump
 from tests.paths import GOLDEN
 

@@ -127,21 +127,21 @@ def test_a_template_has_a_time_by_the_clock_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ("metadata: [a]\nspec: {}", "metadata is not a mapping"),
-        ("metadata: text\nspec: {}", "metadata is not a mapping"),
+        ("metadata: [a]\nspec: {}", "metadata must be a mapping"),
+        ("metadata: text\nspec: {}", "metadata must be a mapping"),
         ("spec: {}", "metadata is missing"),
-        ("metadata: {name: 5}\nspec: {}", "metadata.name is not a name"),
-        ("metadata: {labels: [a]}\nspec: {}", "metadata.labels is not a mapping"),
-        ("metadata: {annotations: {a: 1}}\nspec: {}", "metadata.annotations.a is not a text"),
+        ("metadata: {name: 5}\nspec: {}", "metadata.name is 5, expected a name"),
+        ("metadata: {labels: [a]}\nspec: {}", "metadata.labels must be a mapping"),
+        ("metadata: {annotations: {a: 1}}\nspec: {}", "metadata.annotations.a is 1, expected a string"),
         ("metadata: {name: a}", "spec is missing"),
-        ("metadata: {name: a}\nspec: 5", "spec is not a mapping"),
+        ("metadata: {name: a}\nspec: 5", "spec must be a mapping"),
         (
             "metadata: {name: a}\nspec: {mpiReplicaSpecs: {Worker: {replicas: many}}}",
-            "spec.mpiReplicaSpecs.Worker.replicas is not a whole number",
+            "spec.mpiReplicaSpecs.Worker.replicas is 'many', expected a whole number from 0",
         ),
         (
             "metadata: {name: a}\nspec: {mpiReplicaSpecs: {Worker: {template: {spec: {containers: [null]}}}}}",
-            "spec.mpiReplicaSpecs.Worker.template.spec.containers[0] is not a mapping",
+            "spec.mpiReplicaSpecs.Worker.template.spec.containers[0] must be a mapping",
         ),
     ],
 )

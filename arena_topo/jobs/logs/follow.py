@@ -1,18 +1,23 @@
-"""The log of a container, once or as it grows: no line lost, no line twice, whatever happens to the connection.
+"""The log of a container, once or as it grows.
 
-A stream that ends says nothing about the container: load balancers and kubelets close streams too. So the follower
-looks at the container after every stream. If the container has ended, the rest of its log is drained; if it was
-started again, the rest comes from its previous run, and the new run is followed; if it runs, the stream is resumed where
-it stopped (``cursor``). A pod that is recreated or retried is followed in its turn, until the job has ended.
+No line lost, no line twice, whatever happens to the connection.
+A stream that ends says nothing about the container: load balancers and kubelets close streams too. So the
+follower looks at the container after every stream. If the container has ended, the rest of its log is
+drained; if it was started again, the rest comes from its previous run, and the new run is followed; if it
+runs, the stream is resumed where it stopped (``cursor``). A pod that is recreated or retried is followed
+next, until the job has ended.
 """
 
 import re
+import signal
+import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from types import FrameType
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized, UsageError
 from arena_topo.jobs.conditions import ending, why_waiting
@@ -36,25 +41,27 @@ from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.kube.transport import Response
 from arena_topo.model import keys
-from arena_topo.model.log_line import LogLine
+from arena_topo.model.kind import LogLine
 from arena_topo.model.objects import Object
 from arena_topo.model.text.words import natural_sort_key, plural
 
 # Where a log was left: which lines of a resumed stream are new.
 #
-# Within one stream every line is new, whatever its stamp: the writers of stdout and stderr race, and clocks step back.
-# Only the beginning of a resumed stream repeats lines. The API server resumes at whole seconds, and ``since`` is one second
-# before that of the last line, because a line that comes after it may have a slightly older stamp. For example, after
-# ``02.5 a`` and ``02.5 b`` the stream is resumed from second 1 and brings ``01.2 z``, ``02.5 a``, ``02.5 b``, ``02.5 c``: the first
-# is older than all that was seen, the next two were seen, and with the second the overlap is over: ``c`` is new.
+# Within one stream every line is new, whatever its stamp: the writers of stdout and stderr race, and clocks
+# step back. Only the beginning of a resumed stream repeats lines. The API server resumes at whole seconds,
+# and ``since`` is one second before that of the last line, because a line that comes after it may have a
+# slightly older stamp. For example, after ``02.5 a`` and ``02.5 b`` the stream is resumed from second 1 and
+# brings ``01.2 z``, ``02.5 a``, ``02.5 b``, ``02.5 c``: the first is older than all that was seen, the next
+# two were seen, and with the second the overlap is over: ``c`` is new.
 #
-# Seen lines are known by stamp and hash of their text, the last few thousand of them; of older ones only the newest stamp is
-# kept. The overlap ends with the last line that was seen, or with a line newer than all that was seen, where the kubelet
-# has rotated the seen ones away. Stamps are RFC 3339 with up to nine fractional digits.
+# Seen lines are known by stamp and hash of their text, the last few thousand of them; of older ones only the
+# newest stamp is kept. The overlap ends with the last line that was seen, or with a line newer than all that
+# was seen, where the kubelet has rotated the seen ones away. Stamps are RFC 3339 with up to nine fractional
+# digits.
 #
-# A line that the container wrote in pieces has a time for each piece, and the kubelet resumes in the middle of it: such
-# a rest has no stamp, and comes before any line that has one. A line that is too long to be read at once is admitted
-# piece by piece, and each piece is known like a line.
+# A line that the container wrote in pieces has a time for each piece, and the kubelet resumes in the middle
+# of it: such a rest has no stamp, and comes before any line that has one. A line that is too long to be read
+# at once is admitted piece by piece, and each piece is known like a line.
 
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ?")
 
@@ -72,7 +79,10 @@ _Print = tuple[Moment, int]
 
 
 class LogCursor:
-    """The lines that were seen last in a log; one that is not *whole* had lines before its first one, as with --tail."""
+    """The lines that were seen last in a log.
+
+    One that is not *whole* had lines before its first one, as with --tail.
+    """
 
     def __init__(self, *, whole: bool = True) -> None:
         self._is_whole = whole
@@ -105,8 +115,8 @@ class LogCursor:
     def admit(self, line: bytes) -> tuple[bytes, bytes] | None:
         """Return the stamp and the text of *line* if it is new, else None.
 
-        A line without an end is continued by the next one, which then has no stamp. A line without a stamp is new,
-        unless it is the rest of one at the beginning of a resumed log.
+        A line without an end is continued by the next one, which then has no stamp. A line without a stamp is
+        new, unless it is the rest of one at the beginning of a resumed log.
         """
         if self._unended is not None:
             (moment, index), stamp, text = self._unended, b"", line
@@ -132,7 +142,8 @@ class LogCursor:
             if line == self._last and not self._overlap[line]:
                 self._overlap.clear()
             return True
-        # Before the first line that is remembered come those that are not any more, and those before the user's --tail.
+        # Before the first line that is remembered come those that are not any more, and those before the
+        # user's --tail.
         if not self._is_found and self._forgotten is not None and line[0] <= self._forgotten:
             return True
         if self._newest is not None and line[0] > self._newest:
@@ -170,8 +181,9 @@ _RANGE = r"(?:worker-)?(\d{1,7})(?:-(\d{1,7}))?"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instances:
-    """Some instances of a job; without anything it is the launcher, or what takes its place in jobs of other kinds.
+    """Some instances of a job.
 
+    Without anything it is the launcher, or what takes its place in jobs of other kinds.
     ``indices`` are workers by number, ``names`` are pods; ``role`` means all of a role, ``every`` simply all.
     """
 
@@ -264,7 +276,8 @@ def _pods(served: ServedJob) -> str:
 def parse_instances(text: str, role: str, *, every: bool) -> Instances:
     """Return the instances of ``--instance``, ``--role`` and ``--all``.
 
-    For example ``0-3,7`` means five workers, ``vgg16-worker-2`` one, ``launcher`` the launcher. Raises ``UsageError``.
+    For example ``0-3,7`` means five workers, ``vgg16-worker-2`` one, ``launcher`` the launcher. Raises
+    ``UsageError``.
     """
     if every + bool(role) + bool(text) > 1:
         raise UsageError("at most one of --instance, --role and --all may be used")
@@ -299,7 +312,8 @@ _LONG_STREAM = 30.0
 """Seconds after which a stream that ends without a line worked anyway: balancers close idle ones."""
 
 _QUIET_FAILURES = 2
-"""Streams that may end at once before the user hears of it: a kubelet reports an end seconds after the stream's."""
+"""Streams that may end at once before the user is notified: a kubelet reports an end seconds after the
+stream's."""
 
 _MOST_DRAINS = 10
 """Attempts to read the rest of an ended log."""
@@ -394,7 +408,10 @@ def follow(
 
 
 def _may_be_retried(session: Session, name: str, follower: "Follower", waiter: Waiter) -> bool:
-    """Whether a new pod may follow one that has ended: a batch Job retries a launcher or a pod of its own that failed."""
+    """Whether a new pod may follow one that has ended.
+
+    A batch Job retries a launcher or a pod of its own that failed.
+    """
     if follower.exit_code == 0 or not is_chief(follower.pod):
         return False
     try:
@@ -409,9 +426,10 @@ def _may_be_retried(session: Session, name: str, follower: "Follower", waiter: W
 class Follower:
     """Follows one container of one pod of the job called ``job``.
 
-    ``guard`` is held while the session's kept connection is used. ``gate`` is held from the moment at which a line is
-    known as new until its taker asks for the next one: anyone who sets ``is_stopped`` under it may continue from ``cursor``.
-    Afterwards ``is_final`` says whether the container ended by itself, with ``exit_code``, rather than with its pod.
+    ``guard`` is held while the session's kept connection is used. ``gate`` is held from the moment at which a
+    line is known as new until its taker asks for the next one: anyone who sets ``is_stopped`` under it may
+    continue from ``cursor``. Afterwards ``is_final`` says whether the container ended by itself, with
+    ``exit_code``, rather than with its pod.
     """
 
     session: Session
@@ -456,7 +474,7 @@ class Follower:
             self._pause()
 
     def finish(self) -> Generator[LogLine]:
-        """Yield what is left of a log whose end nobody waits for."""
+        """Yield what is left of a log whose end is not waited for."""
         pod = self._current_pod()
         if pod is None:
             self.waiter.notify(f"{self.name} is gone: its log may have had more lines")
@@ -467,7 +485,10 @@ class Follower:
         yield from self.rest()
 
     def rest(self, *, previous: bool = False) -> Generator[LogLine]:
-        """Yield what is left of a log that grows no more. Raises ``ArenaTopoError`` when it cannot be read."""
+        """Yield what is left of a log that grows no more.
+
+        Raises ``ArenaTopoError`` when it cannot be read.
+        """
         for _ in range(_MOST_DRAINS):
             try:
                 if (yield from self._stream(follow=False, previous=previous)):
@@ -482,7 +503,10 @@ class Follower:
         )
 
     def _end_of_run(self, pod: Object, run: int) -> Generator[LogLine, None, int | None]:
-        """Yield the rest of run number *run*, which has ended; return the number of the next one, None without any."""
+        """Yield the rest of run number *run*, which has ended.
+
+        Return the number of the next one, None without any.
+        """
         restarted = self._restarts(pod) > run
         yield from self.rest(previous=restarted)
         if self._restarts(pod) > run + 1:
@@ -506,7 +530,7 @@ class Follower:
         return self._restarts(pod)
 
     def _begin_run(self) -> None:
-        """Forget the run before: of another run's log, everything is new, whatever the user chose of the first."""
+        """Forget the run before: of another run's log everything is new."""
         self.cursor, self.options, self._begin = (
             LogCursor(),
             LogOptions(timestamps=self.options.timestamps),
@@ -541,7 +565,8 @@ class Follower:
         try:
             return self._open(follow=follow, previous=previous)
         except ConnectionFailed:
-            # While a log is followed, the next look at the pod reports this, and waits until a server answers.
+            # While a log is followed, the next look at the pod reports this, and waits until a server
+            # answers.
             return None
         except ApiError as error:
             self._tolerate(error, gone_is_final=not follow)
@@ -565,8 +590,9 @@ class Follower:
 
     def _tolerate(self, error: ApiError, *, gone_is_final: bool) -> None:
         """Report a refusal that passes once a container or a node has changed its state; raise any other."""
-        # 400: the container is about to start, or to restart. 404: the pod is gone, which the next look finds out.
-        # From 500 on the kubelet or its node does not answer the API server. A second look reads credentials again.
+        # 400: the container is about to start, or to restart. 404: the pod is gone, which the next look finds
+        # out. From 500 on the kubelet or its node does not answer the API server. A second look reads
+        # credentials again.
         is_first_401 = isinstance(error, Unauthorized) and not self._was_refused
         is_of_the_pod = error.status == 400 or (error.status == 404 and not gone_is_final)
         if not (is_of_the_pod or is_passing(error) or is_first_401):
@@ -576,7 +602,8 @@ class Follower:
 
     def _open(self, *, follow: bool, previous: bool) -> Response:
         query = self.options.query()
-        # The user's tail and since choose where the log begins; a resumed stream begins where the last one stopped.
+        # The user's tail and since choose where the log begins; a resumed stream begins where the last one
+        # stopped.
         if self.cursor.since:
             query = {"sinceTime": self.cursor.since}
         elif self._begin:
@@ -596,7 +623,7 @@ class Follower:
         return stream
 
     def _beginning(self, stream: Response) -> str:
-        """Return the time from which a log without lines is resumed, empty where the options say it as well."""
+        """Return the time from which a log without lines is resumed, empty where the options say it."""
         # These two count from now, and what is written until the next stream would come before it.
         if self.options.tail != 0 and not self.options.since:
             return ""
@@ -674,7 +701,7 @@ class Follower:
             notify(f"{self.name} exited with code {self.exit_code}{reason}")
 
     def _notify_of_loss(self, text: str) -> None:
-        """Report *text* about a pod that somebody deletes, unless its job has ended: then its operator cleans up."""
+        """Report *text* about a pod that somebody deletes, unless the operator of an ended job cleans up."""
         if not self._job_has_ended():
             self.waiter.notify(text)
 
@@ -711,3 +738,87 @@ def _line_maker(pod: Object, container: str) -> Callable[[bytes, bytes], LogLine
 
 def _path(session: Session, pod: Object) -> str:
     return PODS.path(session.namespace, pod["metadata"]["name"], "log")
+
+
+# Choosing lines by regular expressions, each in bounded time.
+#
+# Python's expressions backtrack: ``(a+)+$`` on thirty letters takes minutes. While one is matched, a timer of
+# the process's CPU time runs, so that a laptop that sleeps in between is no excuse, and the user who wrote
+# such an expression reads which.
+
+_LONGEST_MATCH = 1.0
+"""Seconds of CPU time for all expressions on one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patterns:
+    """Lines are wanted that any of *include* matches, or all without any, and none of *exclude*."""
+
+    include: tuple[re.Pattern[str], ...] = ()
+    exclude: tuple[re.Pattern[str], ...] = ()
+
+    def wanted(self, lines: Iterable[LogLine]) -> Iterator[LogLine]:
+        """Yield those of *lines* that are wanted, in the main thread.
+
+        Raises ``UsageError`` at one that takes too long.
+        """
+        if not self.include and not self.exclude:
+            yield from lines
+            return
+        with _timer():
+            for line in lines:
+                if self._wants(line):
+                    yield line
+
+    def _wants(self, line: LogLine) -> bool:
+        # Logs may be of any encoding; what is no UTF-8 matches no letter.
+        text = line.text.rstrip(b"\r\n").decode(errors="surrogateescape")
+        signal.setitimer(signal.ITIMER_VIRTUAL, _LONGEST_MATCH)
+        try:
+            return (not self.include or any(each.search(text) for each in self.include)) and not any(
+                each.search(text) for each in self.exclude
+            )
+        except _TooSlowError:
+            raise UsageError(
+                f"--include and --exclude took more than {_LONGEST_MATCH:g} s on one line of {line.instance} "
+                f"({len(text)} characters)",
+                hint="an expression with nested repetitions, such as (a+)+, backtracks: write it without",
+            ) from None
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def compiled(flag: str, patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
+    """Return the compiled *patterns* of *flag*. Raises ``UsageError``."""
+    return tuple(_compiled(flag, pattern) for pattern in patterns)
+
+
+def _compiled(flag: str, pattern: str) -> re.Pattern[str]:
+    try:
+        with warnings.catch_warnings():
+            # What a later Python may read differently is of no use to the user who types it today.
+            warnings.simplefilter("ignore")
+            return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(
+            f"{flag}: {pattern[:80]!r} is not a regular expression: {error}",
+            hint="it is read as Python's re does; quote it for the shell",
+        ) from error
+
+
+class _TooSlowError(Exception):
+    """The time for one line is over."""
+
+
+@contextmanager
+def _timer() -> Iterator[None]:
+    """Let the timer's signal interrupt a match."""
+
+    def stop(_: int, __: FrameType | None) -> None:
+        raise _TooSlowError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGVTALRM, before)

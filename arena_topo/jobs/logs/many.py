@@ -19,14 +19,15 @@ from arena_topo.jobs.logs.wait import (
 )
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.kube.session import Session
-from arena_topo.model.log_line import LogLine
+from arena_topo.model.kind import LogLine
 from arena_topo.model.objects import Object
 
 # The logs of many instances at once, line by line as they come, over one connection for each that runs.
 #
-# One thread follows each container; their lines meet in one short queue, so that a slow reader holds them all back and
-# memory stays bounded. The caller's thread looks at the job once in a while: it starts a follower for each instance that
-# has started, also for one that was recreated, and when the job has ended it reads the rest of every log and is done.
+# One thread follows each container; their lines meet in one short queue, so that a slow reader holds them all
+# back and memory stays bounded. The caller's thread looks at the job once in a while: it starts a follower
+# for each instance that has started, also for one that was recreated, and when the job has ended it reads the
+# rest of every log and is done.
 
 _TICK = 0.1
 """Seconds for which the caller's thread waits for a follower to stop before it takes lines again."""
@@ -44,7 +45,8 @@ Report = Callable[[ArenaTopoError], None]
 class GangLog:
     """The logs of some *instances* of job *name*; at most *most* are open at once.
 
-    What fails for one instance goes to *report*, and the others continue. The job is looked at every *period* seconds.
+    What fails for one instance goes to *report*, and the others continue. The job is looked at every *period*
+    seconds.
     """
 
     session: Session
@@ -113,7 +115,7 @@ class GangLog:
                 pod = next(iter(pods), None)
                 self.waiter.report(why_not_started(served.kind, "the chosen instances", pod, pods))
             elif all(member.is_failed for member in self._crew.values()):
-                # A user who cannot read a log, or cannot any more, waits in vain for the job's end.
+                # A user who cannot read a log, or cannot any more, would wait for the job's end forever.
                 return
             yield from self._queued(self.period)
             served, pods = self._look_again()
@@ -136,7 +138,8 @@ class GangLog:
                     f"more than {self.most} logs would be followed at once",
                     hint="choose some, as with -i 0-31, or allow more with --max-log-requests",
                 )
-            # An instance that took another's place is new as a whole: what the user chose concerns the first ones.
+            # An instance that took another's place is new as a whole: what the user chose concerns the first
+            # ones.
             is_first = all(member.follower.name != pod["metadata"]["name"] for member in self._crew.values())
             member = self._member(pod, container, is_first=is_first)
             self._crew[pod["metadata"]["uid"]] = member
@@ -218,7 +221,7 @@ class GangLog:
                 self.report(error)
 
     def _report_failures(self) -> None:
-        """Report what ended followers before their logs, once; raise what nobody foresaw."""
+        """Report what ended followers before their logs, once; raise what is unexpected."""
         for member in self._crew.values():
             error, member.error = member.error, None
             if isinstance(error, ArenaTopoError):
@@ -261,14 +264,16 @@ class _Member:
 
 # Choosing lines by regular expressions, each in bounded time.
 #
-# Python's expressions backtrack: ``(a+)+$`` on thirty letters takes minutes. While one is matched, a timer of the process's
-# CPU time runs, so that a laptop that sleeps in between is no excuse, and anyone who wrote such an expression reads which.
+# Python's expressions backtrack: ``(a+)+$`` on thirty letters takes minutes. While one is matched, a timer of
+# the process's CPU time runs, so that a laptop that sleeps in between is no excuse, and anyone who wrote such
+# an expression reads which.
 
 
 def running_instance(session: Session, name: str, instances: Instances, container: str) -> tuple[Object, str]:
     """Return the pod of the one instance that is meant, and its container, which runs.
 
-    Raises ``NotFound`` without such a job, instance or container, ``ArenaTopoError`` for one that does not run.
+    Raises ``NotFound`` without such a job, instance or container, ``ArenaTopoError`` for one that does not
+    run.
     """
     served = find_job(session, name)
     instances.check(served)

@@ -30,7 +30,10 @@ _QUIET_LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class LogTarget:
-    """The container whose log is printed; empty fields stand for the job's chief and its default container."""
+    """The container whose log is printed.
+
+    Empty fields stand for the job's chief and its default container.
+    """
 
     instance: str = ""
     container: str = ""
@@ -46,7 +49,10 @@ class LogTarget:
         return next((pod for pod in pods if _is_called(pod, self.instance)), None)
 
     def container_in(self, pod: Object) -> str:
-        """Return the name of the target's container in *pod*. Raises ``NotFound`` where there is no such container."""
+        """Return the name of the target's container in *pod*.
+
+        Raises ``NotFound`` where there is no such container.
+        """
         spec = pod["spec"]
         names = [
             container["name"] for key in ("containers", "initContainers") for container in spec.get(key) or []
@@ -65,7 +71,7 @@ class LogTarget:
 
 @dataclass(slots=True)
 class Waiter:
-    """Passes the time between two looks at the cluster with ``sleep``, and reports new reasons to ``notify``."""
+    """Passes the time between two looks with ``sleep``, and reports new reasons to ``notify``."""
 
     notify: Notify
     sleep: Callable[[float], None] = time.sleep
@@ -91,8 +97,8 @@ class Waiter:
 def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waiter) -> Object:
     """Return the pod of *target* in job *name* once its container runs or has run.
 
-    Raises ``NotFound`` when the job vanishes or cannot have such an instance, ``ArenaTopoError`` when it ended
-    without ever starting one.
+    Raises ``NotFound`` when the job vanishes or cannot have such an instance, ``ArenaTopoError`` when it
+    ended without ever starting one.
     """
     while True:
         served, pods = patient(lambda: _look(session, name), waiter)
@@ -106,7 +112,7 @@ def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waite
 def wait_for_next(
     session: Session, name: str, target: LogTarget, done: Collection[str], waiter: Waiter
 ) -> Object | None:
-    """Return the pod of *target* that follows those whose uid is among *done*, None when the job has ended without one.
+    """Return the pod of *target* after those whose uid is in *done*, None when the job ended without one.
 
     A batch Job retries a failed launcher, and operators recreate workers that were evicted.
     """
@@ -123,15 +129,17 @@ def wait_for_next(
         if has_ended(served.job):
             return None
         looks += 1
-        # What ends with its pod mostly ends within seconds, and a notice about it would come at the end of every job.
+        # What ends with its pod mostly ends within seconds, and a notice about it would come at the end of
+        # every job.
         if looks > _QUIET_LOOKS:
             waiter.report(why_not_started(served.kind, target.title(served), pod, left))
         waiter.sleep(_PERIOD)
 
 
 def patient(look: Callable[[], Look], waiter: Waiter, *, name: str = "") -> Look:
-    """Return what *look* returns; while no server answers or one is overloaded, say so for *name* and try again.
+    """Return what *look* returns.
 
+    While no server answers or one is overloaded, say so for *name* and try again.
     One 401 is answered by a second look, for which the credentials are read again; two in a row are raised.
     """
     failures = 0
@@ -196,7 +204,10 @@ def check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget)
 
 
 def can_be_of(served: ServedJob, instance: str) -> bool:
-    """Whether an operator would name a pod of the job so, or users might: those of an indexed Job or a JobSet have a random end to their names."""
+    """Whether an operator would name a pod of the job so, or users might.
+
+    Those of an indexed Job or a JobSet have a random end to their names.
+    """
     kind, name = served.kind, served.name
     if not isinstance(kind, ApiVersion):
         members = planned_members(kind, served.job)

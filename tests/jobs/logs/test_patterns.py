@@ -3,8 +3,8 @@
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.jobs.logs.patterns import Patterns, compiled
-from arena_topo.model.log_line import LogLine
+from arena_topo.jobs.logs.follow import Patterns, compiled
+from arena_topo.model.kind import LogLine
 
 
 def wanted(texts: list[bytes], include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> list[bytes]:
