@@ -1,4 +1,4 @@
-"""The packages of the optional extras, which only some commands need: where one is missing, its user learns what to install."""
+"""The packages of optional extras, which some commands need; if one is missing, an error says what to install."""
 
 from importlib.util import find_spec
 
@@ -6,7 +6,7 @@ from arena_topo.errors import ArenaTopoError
 
 
 def require(what: str, *packages: str, extra: str, instead: str = "") -> None:
-    """Raise ``ArenaTopoError`` where one of *packages*, which *what* needs and *extra* installs, is missing.
+    """Raise ``ArenaTopoError`` if one of *packages*, which *what* needs and *extra* installs, is missing.
 
     *instead* is what a user may do without it.
     """

@@ -1,4 +1,4 @@
-"""The user's home, and the folders in which this program keeps files, by the XDG Base Directory Specification.
+"""The user's home, and the folders of this program's files, by the XDG Base Directory Specification.
 
 Paths are computed at each call, so that a changed environment counts. Nothing here touches the disk.
 """
@@ -12,7 +12,8 @@ from pathlib import Path
 from select import select
 from typing import BinaryIO
 
-# Files that the user names, read within bounds: any path may be a device without an end, or a pipe that nobody writes to.
+# Files that the user names, read within bounds: any path may be an endless device, or a pipe without a
+# writer.
 #
 # What cannot be read raises ``OSError``, whose ``strerror`` says why. Pipes and devices are read, since
 # ``<(ssh node nvidia-smi topo -m)`` and ``/dev/null`` are files that people name.
@@ -37,7 +38,7 @@ def read_bytes(
     now: Callable[[], float] = time.monotonic,
 ) -> bytes:
     """Return what the file at *path* holds, *most* bytes at the most. Raises ``OSError``."""
-    # Without O_NONBLOCK the opening of a pipe waits for somebody who writes to it.
+    # Without O_NONBLOCK opening a pipe waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # a descriptor has no path
         is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
@@ -47,7 +48,7 @@ def read_bytes(
             while True:
                 if not is_regular and not select([file], [], [], max(0.0, ends - now()))[0]:
                     raise OSError(errno.ETIMEDOUT, f"nothing more was written to it within {wait:g} seconds")
-                # None: somebody else has taken what there was.
+                # None: another reader has taken what there was.
                 if (data := file.read(size)) is not None:
                     return data
 
@@ -77,7 +78,7 @@ _NAME = "arena-topo"
 
 
 def home_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$HOME``, by default that of the user's account; ``/`` for a user without an account, as in a container."""
+    """Return ``$HOME``, by default the account's home; ``/`` for a user without an account, as in a container."""
     home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one
     return Path("/" if home == "~" else home)
 

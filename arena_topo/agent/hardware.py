@@ -1,8 +1,8 @@
 """Which pods hold which devices, by the kubelet's pod-resources socket.
 
-The API is gRPC, ``v1.PodResourcesLister/List``. Four fields of its messages are needed, so that they are read by hand
-here instead of by generated code and the protobuf package.
-Source: k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
+The API is gRPC, ``v1.PodResourcesLister/List``. Four fields of its messages are needed, so that they are read
+by hand here instead of by generated code and the protobuf package. Source:
+k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
 """
 
 import re
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.hardware import Gpu, Hardware, Nic, ShareMode
+from arena_topo.model.cluster import Gpu, Hardware, Nic, ShareMode
 from arena_topo.topology.hardware import wiring
 from arena_topo.topology.objects import PodKey
 
@@ -90,7 +90,7 @@ def _read_device(device: Path) -> PciDevice:
 
 
 def _rate(port: Path) -> float:
-    """Return the rate of a port in GB/s, from a text such as ``100 Gb/sec (4X EDR)``; 0 where it cannot be read."""
+    """Return the rate of a port in GB/s, from a text such as ``100 Gb/sec (4X EDR)``, 0 if unreadable."""
     try:
         match = _RATE.match(port.read_text(encoding="ascii"))
     except OSError:
@@ -106,10 +106,11 @@ def _common_depth(a: Sequence[str], b: Sequence[str]) -> int:
 
 # GPUs and their links as NVML reports them, on machines where the NVIDIA driver runs.
 #
-# The library is passed in (``nvidia-ml-py``, imported as ``pynvml``), so that nothing here needs a GPU to be tested.
+# The library is passed in (``nvidia-ml-py``, imported as ``pynvml``), so that nothing here needs a GPU to be
+# tested.
 
 _LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
-"""The words of ``nvidia-smi topo -m`` for NVML's levels (``nvmlGpuTopologyLevel_t``) of two GPUs' common ancestor."""
+"""The words of ``nvidia-smi topo -m`` for NVML's levels of a common ancestor (``nvmlGpuTopologyLevel_t``)."""
 
 _TO_GPU = 0
 _MIB = 2**20
@@ -287,8 +288,8 @@ def _first_text(message: bytes, number: int) -> str:
 def _messages(message: bytes, number: int) -> Iterator[bytes]:
     """Yield the length-delimited fields *number* of a protobuf message.
 
-    A key holds a field's number above its wire type: ``0a 02 68 69`` is field 1 of type 2, two bytes long, ``hi``.
-    Source: protobuf.dev/programming-guides/encoding.
+    A key holds a field's number above its wire type: ``0a 02 68 69`` is field 1 of type 2, two bytes long,
+    ``hi``. Source: protobuf.dev/programming-guides/encoding.
     """
     position = 0
     while position < len(message):
@@ -311,7 +312,7 @@ def _messages(message: bytes, number: int) -> Iterator[bytes]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return the number at *position*, seven bits per byte and the lowest first, and the position behind it."""
+    """Return the number at *position*, seven bits per byte, lowest first, and the position behind it."""
     value = shift = 0
     while position < len(message):
         byte = message[position]

@@ -1,14 +1,14 @@
 """The objects that run the agent on every node with GPUs, with the fewest permissions that it needs."""
 
-from arena_topo.cluster.rbac import account_subject, binding, named, role, rule, service_account
+from arena_topo.cluster.permissions import account_subject, binding, named, role, rule, service_account
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.model.objects import Object
 
 # The admission policy that keeps each agent to the one annotation of its own node.
 #
-# RBAC can grant nodes, and neither one annotation nor one's own node. The API server knows on which node a pod runs, and
-# says so in every request with the token that is bound to that pod: the claim ``authentication.kubernetes.io/node-name``
-# (Kubernetes 1.30 or later, as is this policy's API).
+# RBAC can grant nodes, and neither one annotation nor one's own node. The API server knows on which node a
+# pod runs, and says so in every request with the token that is bound to that pod: the claim
+# ``authentication.kubernetes.io/node-name`` (Kubernetes 1.30 or later, as is this policy's API).
 #
 # Sources: k8s.io/api/admissionregistration/v1; KEP-4193, bound service account token improvements.
 
@@ -24,7 +24,7 @@ def _policy_spec(namespace: str, account: str) -> Object:
         # An agent whose rights cannot be checked changes nothing.
         "failurePolicy": "Fail",
         "matchConstraints": {"resourceRules": [rule]},
-        # Nobody else is looked at, so that a fault of this policy stops nobody else.
+        # No other user is matched, so that a fault of this policy stops only the agent.
         "matchConditions": [{"name": "is-an-agent", "expression": f"request.userInfo.username == '{user}'"}],
         "variables": [
             {"name": "node", "expression": f"request.userInfo.?extra[?'{_NODE_CLAIM}'].orValue([''])[0]"},
@@ -80,12 +80,12 @@ def agent_objects(
     skip_users: bool = False,
     policy: bool = True,
 ) -> list[Object]:
-    """Return the agent's ServiceAccount, ClusterRole and its binding, admission policy and its binding, and DaemonSet.
+    """Return the agent's ServiceAccount, ClusterRole, admission policy, the bindings of both, and DaemonSet.
 
-    RBAC lets it get and patch nodes, and the *policy* narrows that to the one annotation of its own node. It reads the
-    node every *interval* seconds; *runtime_class* is the RuntimeClass that makes the GPUs visible, where the default one
-    does not. With *skip_users* it does not ask the kubelet who uses the GPUs, and needs neither root nor a path of the
-    host.
+    RBAC lets it get and patch nodes, and the *policy* narrows that to the one annotation of its own node. It
+    reads the node every *interval* seconds; *runtime_class* is the RuntimeClass that makes the GPUs visible,
+    where the default one does not. With *skip_users* it does not ask the kubelet which pods use the GPUs, and
+    needs neither root nor a path of the host.
     """
     account = service_account(named(_NAME, _LABELS, namespace))
     reader = role(named(_NAME, _LABELS), [rule("core", "nodes", "get patch")])
@@ -99,7 +99,8 @@ def agent_objects(
             "kind": "DaemonSet",
             "metadata": named(_NAME, _LABELS, namespace),
             "spec": {
-                # A selector can never be changed, so it has only the label that every version of the agent sets.
+                # A selector can never be changed, so it has only the label that every version of the agent
+                # sets.
                 "selector": {"matchLabels": {"app.kubernetes.io/name": _NAME}},
                 "template": {
                     "metadata": {"labels": _LABELS},
@@ -130,7 +131,8 @@ def _policy(namespace: str) -> list[Object]:
 
 
 def _pod(image: str, interval: int, runtime_class: str, *, skip_users: bool) -> Object:
-    # The kubelet's socket belongs to root, and without capabilities nobody else may open it. NVML needs no root.
+    # The kubelet's socket belongs to root, and without capabilities no other user may open it. NVML needs no
+    # root.
     user = (
         {"runAsUser": _NOBODY, "runAsGroup": _NOBODY, "runAsNonRoot": True}
         if skip_users
@@ -142,8 +144,8 @@ def _pod(image: str, interval: int, runtime_class: str, *, skip_users: bool) -> 
         "args": ["agent", "run", "--interval", str(interval), *(["--skip-users"] if skip_users else [])],
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
-            # NVIDIA's runtime shows these GPUs without allocating them: the jobs keep them all. NVML is in the part
-            # "utility" of the driver, and CUDA is not needed.
+            # NVIDIA's runtime shows these GPUs without allocating them: the jobs keep them all. NVML is in
+            # the part "utility" of the driver, and CUDA is not needed.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
         ],
@@ -176,6 +178,6 @@ def _pod(image: str, interval: int, runtime_class: str, *, skip_users: bool) -> 
 
 
 def _gpu_nodes() -> Object:
-    """Return the selector of nodes that a label says to have NVIDIA GPUs: NVIDIA's, Alibaba Cloud's or Google's."""
+    """Return the selector of nodes with a label for NVIDIA GPUs: NVIDIA's, Alibaba Cloud's or Google's."""
     keys = ("nvidia.com/gpu.present", "aliyun.accelerator/nvidia_count", "cloud.google.com/gke-accelerator")
     return {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in keys]}

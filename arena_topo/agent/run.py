@@ -11,16 +11,16 @@ from itertools import count
 from arena_topo.agent.hardware import SOCKET, gpu_users, list_pod_resources, read_hardware
 from arena_topo.errors import ArenaTopoError
 from arena_topo.extras import require
-from arena_topo.model.hardware import Hardware
+from arena_topo.model.cluster import Hardware
 from arena_topo.model.keys import GPU_RESOURCES
-from arena_topo.topology.formats.parse import parse_topology
+from arena_topo.topology.files import parse_topology
 from arena_topo.topology.objects import PodKey
 from arena_topo.topology.sources.annotation import encode
 
 # The agent's loop: read the node, publish what has changed, and continue through failures.
 
 _FRESH_LOOK = 10
-"""Every tenth reading is compared with what the node has, others with what was published: a look costs a request."""
+"""Every tenth reading is compared with the node, by a request; others with what was published."""
 
 Users = Mapping[PodKey, Sequence[int]]
 
@@ -29,9 +29,9 @@ Users = Mapping[PodKey, Sequence[int]]
 class Agent:
     """The agent of one node; everything that does I/O is passed in.
 
-    ``hardware`` reads the GPUs and their links, ``users`` which pods hold them, None where the kubelet is not asked.
-    ``publish`` writes the annotation's value to the node; ``now`` returns the time as RFC 3339; ``report`` writes a line
-    to the log, and ``found`` returns the value that the node has.
+    ``hardware`` reads the GPUs and their links, ``users`` which pods hold them, None where the kubelet is not
+    asked. ``publish`` writes the annotation's value to the node; ``now`` returns the time as RFC 3339;
+    ``report`` writes a line to the log, and ``found`` returns the value that the node has.
     """
 
     hardware: Callable[[], Hardware]
@@ -57,7 +57,7 @@ class Agent:
         return value
 
     def run(self, published: str, wait: Callable[[], bool]) -> None:
-        """Publish changes to *published* while *wait* returns True; a failure is reported once, then tried again."""
+        """Publish changes to *published* while *wait* returns True; a failure is reported once and retried."""
         failure = ""
         for looks in count(1):
             try:
@@ -77,7 +77,7 @@ class Agent:
 
 
 def _content(value: str) -> object:
-    """Return a value without its time, None where it cannot be read."""
+    """Return a value without its time, None if it cannot be read."""
     try:
         document = json.loads(value)
     except ValueError:
@@ -108,7 +108,7 @@ def node_agent(
     nvml = import_module("pynvml")
     if skip_users:
         return Agent(partial(read_hardware, nvml, sysfs), None, publish, _now, report, found)
-    require("the agent", "grpc", extra="agent", instead="--skip-users leaves out who uses the GPUs")
+    require("the agent", "grpc", extra="agent", instead="--skip-users leaves out which pods use the GPUs")
     import grpc  # of the extra, and only this agent needs it
 
     def users(hardware: Hardware) -> Users:
@@ -121,10 +121,10 @@ def node_agent(
 def file_agent(
     text: str, source: str, product: str, publish: Publish, report: Publish, *, found: Callable[[], str]
 ) -> Agent:
-    """Return an agent that publishes the topology saved in *text*, for nodes where no agent may run.
+    """Return an agent that publishes the topology saved in *text*, for nodes on which no agent may run.
 
-    It says nothing about who uses the GPUs. *source* names the file in errors, *product* the GPUs where the text does
-    not.
+    It says nothing about which pods use the GPUs. *source* names the file in errors, *product* the GPUs where
+    the text does not.
     """
     return Agent(partial(parse_topology, text, source, product), None, publish, _now, report, found)
 

@@ -2,13 +2,12 @@
 
 An estimate plans each of the first jobs of the queue ten times or more, in three scenarios
 (``planner/start_time.py``). That takes seconds on a large cluster, where a decision takes milliseconds. So
-the main loop asks for one ``step`` after the other, and looks for changes in between. A round starts from one
-moment, and stays with it whatever happens meanwhile; the next decisions write its results onto the jobs. A
-round takes some seconds at most, and has estimated only the first jobs then. So much time passes between two
-rounds that all of them together take a twentieth of it.
+the main loop makes one ``step`` after the other, and checks for changes in between. A round is of one moment,
+whatever happens meanwhile; the next decisions write its results onto the jobs. A round that would take more
+than some seconds ends early, and has estimated only the first jobs. Between two rounds there is a pause, so
+that estimates take a twentieth of the time.
 
-``FleetPlanner`` comes first: the planner that remembers the cluster, which decisions and estimates have one
-each of.
+``FleetPlanner`` comes first: a planner that remembers the cluster. Decisions and estimates have one each.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,23 +15,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from arena_topo.controller.kept import Faults
-from arena_topo.controller.ledger import JobName
+from arena_topo.controller.objects import Faults
+from arena_topo.controller.state import JobName
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.plan import Question
 from arena_topo.jobs.when import end_of, past_run, runs_for
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Demand, Verdict
-from arena_topo.model.start_estimate import End, StartEstimate
+from arena_topo.model.plan import Verdict
+from arena_topo.model.plan_record import End, StartEstimate
 from arena_topo.planner.fleet import Fleets
-from arena_topo.planner.gpus.bandwidth import BandwidthModel
-from arena_topo.planner.memo import Memo
 from arena_topo.planner.plan import plan_on
 from arena_topo.planner.queue import RunningJob
 from arena_topo.planner.reservations import Plan
-from arena_topo.planner.roles.answer import plan_gang_on
 from arena_topo.planner.start_time import (
     EndingJob,
     PastRun,
@@ -43,36 +39,28 @@ from arena_topo.planner.start_time import (
     starts_estimated,
 )
 
-_MOST_MODELS = 4
-"""Bandwidth models with a fleet of their own; nearly all jobs have the same."""
-
 
 @dataclass(slots=True)
 class FleetPlanner:
-    """Answers what the planner answers, on the fleet that is kept from one snapshot to the next; for one thread."""
+    """The planner, with the fleet kept from one snapshot to the next; for one thread."""
 
-    _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
+    _fleets: Fleets = field(default_factory=Fleets)
 
-    def __call__(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict:
-        """Return where the pods of *asked* go in *snapshot*, without the steps that lead there, or why they cannot."""
-        fleet = self._fleets[options.model].of(snapshot)
-        return (
-            plan_on(asked, fleet, advises=False, explains=False)
-            if isinstance(asked, Demand)
-            else plan_gang_on(asked, fleet)
-        )
+    def __call__(self, asked: Question, snapshot: Snapshot, _options: PlanOptions) -> Verdict:
+        """Return where the pods of *asked* go in *snapshot*, without explanations, or why they cannot."""
+        fleet = self._fleets.of(snapshot)
+        return plan_on(asked, fleet, advises=False, explains=False)
 
     def prepare(self, snapshot: Snapshot) -> Iterator[None]:
-        """Make the next answer in *snapshot* a quick one, bit by bit: yield after each."""
-        for fleets in list(self._fleets.values()):
-            yield from fleets.approach(snapshot)
+        """Prepare for *snapshot* step by step, yielding after each, so that the next answer is quick."""
+        yield from self._fleets.approach(snapshot)
 
 
 _SOON, _LATER = 1.0, 10.0
-"""Seconds from the begin of a round to that of the next: where a job waits without an estimate, and where all have one."""
+"""Seconds between the starts of two rounds: if a job waits without an estimate, and if all have one."""
 
 _REST = 20.0
-"""How many times as long as a round has taken nothing is estimated."""
+"""The pause after a round, as a multiple of the time that it took."""
 
 _MOST_SPENT = 5.0
 """Seconds of work in one round."""
@@ -82,13 +70,13 @@ _FEW = 20
 
 _LEAST_NEWS = timedelta(minutes=1)
 _NEWS_SHARE = 0.15
-"""What an instant has to move by to be written again, and as a share of the time until then."""
+"""By how much an estimate has to move to be written again, and as a share of the time until then."""
 
 _ELSEWHERE = "a job of another namespace"
 
 
 class TimedJob(Protocol):
-    """A job as estimates read it: one with a plan of its own, or one in a queue of Kueue."""
+    """A job as estimates read it: with a plan of its own, or in a queue of Kueue."""
 
     @property
     def uid(self) -> str:
@@ -96,15 +84,15 @@ class TimedJob(Protocol):
 
     @property
     def name(self) -> JobName:
-        """What its pods name it by."""
+        """As its pods refer to it."""
 
     @property
     def order(self) -> tuple[str, str]:
-        """What sorts those that wait."""
+        """The sort key of the queue."""
 
     @property
     def job(self) -> Object:
-        """The job, as far as it is known."""
+        """The job, in so far as it is known."""
 
     @property
     def ended(self) -> bool:
@@ -113,7 +101,7 @@ class TimedJob(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """A job that waits, and what proposes a place for it in a snapshot."""
+    """A waiting job, and what proposes a placement for it in a snapshot."""
 
     job: TimedJob
     plan: Plan
@@ -121,7 +109,7 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """One moment of a queue: the cluster less all that is taken, what takes it, and who waits, oldest first."""
+    """One moment of a queue: the free capacity, what holds the rest, and which jobs wait, oldest first."""
 
     left: Snapshot
     running: Sequence[RunningJob]
@@ -133,9 +121,9 @@ class Prospect:
 class Estimator:
     """Estimates round by round. *clock* counts seconds and is monotonic.
 
-    *names_others*: an estimate names the jobs of other namespaces too. ``known`` is of the last round, by uid.
-    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today.
-    A job at which anything fails counts as one of which nothing is known, and ``faults`` has it.
+    *names_others*: an estimate names jobs of other namespaces too. ``known`` is of the last round, by uid.
+    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs much from that of today.
+    Of a job at which anything fails nothing is assumed, and ``faults`` has it.
     """
 
     clock: Callable[[], float]
@@ -156,7 +144,7 @@ class Estimator:
         return self.clock() - self._began >= max(pause, _REST * self._spent)
 
     def begin(self, prospect: Prospect, jobs: Sequence[TimedJob]) -> None:
-        """Begin a round; *jobs* are those of all queues that are there, ended or not."""
+        """Begin a round; *jobs* are those of all queues, ended or not."""
         self._round = _estimated(
             prospect, jobs, self.plan.prepare, self.faults, names_others=self.names_others
         )
@@ -167,7 +155,7 @@ class Estimator:
         if self._round is None:
             return False
         began, found = self.clock(), None
-        # A round in which anything fails is over: of those that wait the others have their estimates.
+        # A round in which anything fails ends; the estimates made so far are kept.
         with self.faults.at({"kind": "a round of estimates"}):
             found = next(self._round, None)
         self._spent += self.clock() - began
@@ -181,7 +169,7 @@ class Estimator:
 def _estimated(
     prospect: Prospect, jobs: Sequence[TimedJob], prepare: Prepare, faults: Faults, *, names_others: bool
 ) -> Iterator[Mapping[str, StartEstimate]]:
-    """Yield after each step when the jobs start that wait, by uid, as far as it is known by then."""
+    """Yield after each step when the waiting jobs start, by uid, in so far as it is known by then."""
     found, going_on, runs = (
         dict[str, StartEstimate](),
         dict[tuple[str, str], TimedJob](),
@@ -193,14 +181,14 @@ def _estimated(
         else:
             with faults.at(job.job):
                 if known := past_run(job.job):
-                    # A job with a plan of its own may have come into a queue of Kueue later: it has run once.
+                    # A job with a plan of its own may have entered a queue of Kueue later: it has run once.
                     runs[job.name] = known
         if number % _FEW == 0:
             yield found
     history = RunHistory.of(run for _, run in sorted(runs.values(), key=lambda each: each[0]))
     ending: list[EndingJob] = []
     for number, one in enumerate(prospect.running):
-        # By the order, as the plan of a Workload names no uid.
+        # By the sort key, as the plan of a Workload has no uid.
         holder = going_on.get(one.plan.order)
         name = _name(holder) if holder else f"{one.plan.namespace}/{one.plan.name}"
         end = None
@@ -224,7 +212,7 @@ def _estimated(
 
 
 def _end(one: RunningJob, job: TimedJob | None, history: RunHistory, now: datetime) -> End | None:
-    """Return when *one* ends, which is the planned *job* where it has not ended."""
+    """Return when *one* ends, which is *job* if that is known."""
     if job is not None:
         try:
             return end_of(job.job, history, now)
@@ -239,7 +227,7 @@ def _name(job: TimedJob) -> str:
 
 
 def seen_from(namespace: str, estimate: StartEstimate) -> StartEstimate:
-    """Return *estimate* without what the jobs of other namespaces than *namespace* are called, and what their like are.
+    """Return *estimate* without the names of jobs outside *namespace*, and of similar earlier ones.
 
     For example, ``after other/bert-7, by 3 earlier runs of bert`` is ``after a job of another namespace, by 3
     earlier runs``.
@@ -262,7 +250,7 @@ def seen_from(namespace: str, estimate: StartEstimate) -> StartEstimate:
 
 
 def is_news(estimate: StartEstimate | None, written: StartEstimate | None, now: datetime) -> bool:
-    """Whether *estimate* differs so much from the one that the job carries, *written* before, that it has to be written."""
+    """Whether *estimate* differs enough from the one *written* on the job to be written again."""
     if estimate is None or written is None or estimate.likely is None or written.likely is None:
         return estimate != written
     if (estimate.after, estimate.basis) != (written.after, written.basis):

@@ -3,9 +3,16 @@
 docs/reference/permissions.md says what each rule is for.
 """
 
-from arena_topo.cluster import rbac
+from arena_topo.cluster.permissions import (
+    RBAC_GROUP,
+    account_subject,
+    binding,
+    named,
+    role,
+    rule,
+    service_account,
+)
 from arena_topo.cluster.published import PART_NAMES, Detail
-from arena_topo.cluster.rbac import account_subject, binding, named, role, rule, service_account
 from arena_topo.kinds.table import KINDS
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
@@ -43,7 +50,7 @@ CLUSTER_RULES = [
     rule("kai.scheduler", "topologies", "list watch"),
     rule("topology.volcano.sh", "hypernodes", "list watch"),
 ]
-"""In the whole cluster: to see it; then to move and to release workers, events, plans, exact GPUs and topologies."""
+"""In the whole cluster: to see it, move and release workers, and write events, plans, claims and answers."""
 
 NAMESPACE_RULES = [
     rule("coordination.k8s.io", "leases", "create"),
@@ -57,7 +64,7 @@ READER_RULES = [
     rule("coordination.k8s.io", "leases", "get", CONTROLLER),
     rule("core", "configmaps", "get", *PART_NAMES),
 ]
-"""For everybody: to see that a controller runs, so that ``submit`` leaves the place to it, and what it publishes."""
+"""For all users: to see that a controller runs, which then places their jobs, and what it publishes."""
 
 
 def controller_objects(
@@ -69,12 +76,13 @@ def controller_objects(
 ) -> list[Object]:
     """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds.
 
-    *publish* is how much everybody may read of who uses the GPUs. Prometheus reads metrics at *metrics_port*, unless it is 0.
+    *publish* is how much all users may read of the use of GPUs. Prometheus reads metrics at *metrics_port*,
+    unless it is 0.
     """
     meta = named(CONTROLLER, _LABELS, CONTROLLER_NAMESPACE)
     account = service_account(meta)
     subject = account_subject(account)
-    everybody = {"apiGroup": rbac.GROUP, "kind": "Group", "name": "system:authenticated"}
+    everybody = {"apiGroup": RBAC_GROUP, "kind": "Group", "name": "system:authenticated"}
     cluster_role, own_role = role(named(CONTROLLER, _LABELS), CLUSTER_RULES), role(meta, NAMESPACE_RULES)
     reader = role(named(_READER, _LABELS, CONTROLLER_NAMESPACE), READER_RULES)
     return [
@@ -116,7 +124,7 @@ def controller_objects(
 
 
 def _scraped(port: int) -> Object:
-    """Return the annotations by which a Prometheus finds pods, which is only a custom, but one of nearly all of them."""
+    """Return the annotations by which Prometheus finds pods: a convention that most installations follow."""
     if not port:
         return {}
     return {"annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}}

@@ -1,4 +1,4 @@
-"""What the controller reports: an ``audit`` of plans, ``Metrics``, and the free capacity, by the ``Publisher``.
+"""What the controller reports: an ``audit`` of plans, ``Metrics``, and by the ``Publisher`` free capacity.
 
 None of it decides anything, and no decision waits for it: the publisher has a thread of its own.
 """
@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from arena_topo.cluster.published import Detail, publishable, published_parts
-from arena_topo.controller.kept import (
+from arena_topo.controller.objects import (
     Action,
     DeletePod,
     Notice,
@@ -21,55 +21,53 @@ from arena_topo.controller.kept import (
     PatchStatus,
     ReleaseWorker,
     WritePlan,
-    said_of,
+    error_text,
 )
-from arena_topo.controller.ledger import PlannedJob
-from arena_topo.controller.state import ClusterState
-from arena_topo.errors import ArenaTopoError, UsageError
+from arena_topo.controller.state import ClusterState, PlannedJob
+from arena_topo.errors import UsageError
 from arena_topo.jobs.other_plans import has_node, plan_writers
 from arena_topo.kube.resources import CONFIG_MAPS
 from arena_topo.kube.session import NotSent, Session
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage, slots_by_node
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage, slots_by_node
 from arena_topo.model.text.words import plural, printable
 from arena_topo.planner.reservations import OtherPlan, stands, without_reserved
 
 # The audit: what a new leader finds wrong with existing plans before it decides anything. It reports, and
-# frees nothing that runs.
+# evicts nothing that runs.
 #
-# The leader before may have died at any step, and anybody may write a plan. For example, where the confirmed
-# plan of ``old`` has GPUs 0-7 of node ``a``, it is reported on a younger job that
+# The previous leader may have died at any step, and users may write plans. For example, if the confirmed plan
+# of ``old`` has GPUs 0-7 of node ``a``, it is reported on a younger job that
 #
 # - it is planned on GPUs 4-7 of ``a`` as well;
 # - its worker 2 runs on ``b``, and its plan, which is to be enforced, says ``a``;
-# - a worker may use ``c`` alone, which is closed or gone, and nothing but a new plan can move it;
-# - its plan counts for nothing, as it gives a worker more GPUs than the job asks for;
+# - a worker may only use ``c``, which is cordoned or gone, and only a new plan can move it;
+# - its plan counts for nothing, as it gives a worker more GPUs than the job requests;
 # - a controller has proposed its plan and not confirmed it: it is planned again.
 
 _MOST_NAMED = 3
 """Jobs, nodes or workers that a finding names."""
 
 _Claims = list[tuple[PlannedJob, PlanRecord]]
-"""What jobs have of one node, the oldest first, each with its places there alone."""
+"""What jobs have of one node, the oldest first, each with only its slots there."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """The nodes where a job has more than older jobs leave it, and what those are called."""
+    """The nodes where a job has more than older jobs leave it, and the names of those jobs."""
 
     nodes: list[str]
     others: dict[str, None]
 
 
 def audit(state: ClusterState, now: datetime, *, names_others: bool = False) -> list[Notice]:
-    """Return an event for each thing that is wrong with the plan of a job that has not ended, oldest job first.
+    """Return an event for each problem of the plan of a job that has not ended, oldest job first.
 
     Plans count as of the server's instant *now*. With *names_others* an event names the jobs of other
     namespaces too.
     """
-    # Which plans count for nothing is known once they have been counted.
+    # This finds the plans that count for nothing.
     state.plans(now)
     jobs = sorted((job for job in state.ledger.jobs.values() if not job.ended), key=lambda job: job.order)
     nodes = {node.name: node for node in state.snapshot.nodes}
@@ -96,9 +94,10 @@ def _findings(
     if record.stage is not Stage.CONFIRMED:
         return
     if elsewhere := list(_elsewhere(job, record)):
-        yield "PlanNotKept", f"not where it is planned: {_named(elsewhere)}"
+        yield "PlanNotKept", f"it runs elsewhere than planned: {_named(elsewhere)}"
     if closed := list(_closed(job, record, nodes)):
-        waits = f"it waits for {plural(len(closed), 'node')}, closed or gone, and may use no other: {_named(closed)}"
+        nodes_gone = f"{plural(len(closed), 'node')}, closed or gone"
+        waits = f"it waits for {nodes_gone}, and may use no other: {_named(closed)}"
         yield "PlanNotKept", f"{waits}; arena-topo suspend and resume have it planned again"
     if doubts:
         own = [name for name in doubts.others if names_others or name.startswith(f"{job.name[0]}/")]
@@ -111,7 +110,7 @@ def _findings(
 
 
 def _elsewhere(job: PlannedJob, record: PlanRecord) -> Iterator[str]:
-    """Yield the workers that run where the plan, which is to be enforced, does not have them."""
+    """Yield the workers that run elsewhere than in their plan, if it is to be enforced."""
     planned = {slot.node for slot in record.slots}
     for slot in record.slots:
         node = _node(job, slot)
@@ -121,7 +120,7 @@ def _elsewhere(job: PlannedJob, record: PlanRecord) -> Iterator[str]:
 
 
 def _closed(job: PlannedJob, record: PlanRecord, nodes: Mapping[str, GpuNode]) -> Iterator[str]:
-    """Yield the nodes for which workers wait in vain; where each has a node of its own, it gets another by itself."""
+    """Yield the lost nodes for which workers wait; a worker with a node of its own gets another by itself."""
     if record.enforcement is not Enforcement.AFFINITY or job.is_settled:
         return
     usable = [
@@ -134,7 +133,7 @@ def _closed(job: PlannedJob, record: PlanRecord, nodes: Mapping[str, GpuNode]) -
 
 
 def _double_plans(jobs: Sequence[PlannedJob], nodes: Mapping[str, GpuNode]) -> dict[str, _Doubts]:
-    """Return by uid the jobs that have more of a node than older ones leave them; what runs counts where it runs."""
+    """Return by uid the jobs with more of a node than older ones leave; workers count where they run."""
     claims: dict[str, _Claims] = {}
     for job in jobs:
         record = job.record
@@ -167,18 +166,18 @@ def _beyond(node: GpuNode, claims: _Claims) -> Iterator[tuple[PlannedJob, list[s
 
 
 def _held(job: PlannedJob, record: PlanRecord, slot: Slot) -> Slot:
-    """Return the place that is taken for *slot*: the node on which its worker runs, else the planned one."""
+    """Return *slot* as it is taken: on the node where its worker runs, else on the planned one."""
     node = _node(job, slot)
-    # Which GPUs a worker got is known where they are enforced.
+    # Which GPUs a worker got is known only if they are enforced.
     if not node or (node == slot.node and record.gpu_enforcement is not GpuEnforcement.NONE):
         return slot
     return Slot(slot.worker, node)
 
 
 def _node(job: PlannedJob, slot: Slot) -> str:
-    """Return the node on which the worker of *slot* runs, empty where it has none, or leaves."""
+    """Return the node on which the worker of *slot* runs, empty if it is unbound or being deleted."""
     pod = job.pods.get(slot.worker)
-    # One that leaves may do so because it was given another place.
+    # It may be deleted because it was moved.
     if not pod or not has_node(pod) or pod["metadata"].get("deletionTimestamp"):
         return ""
     return str(pod["spec"]["nodeName"])
@@ -191,10 +190,10 @@ def _named(names: Sequence[str]) -> str:
 
 # Metrics: whether this replica decides, how many jobs wait, how long decisions take, and what was written.
 #
-# They need prometheus-client, which comes with the extra ``controller``: it is imported only where metrics are served.
+# They need prometheus-client, of the extra ``controller``, which is imported only to serve metrics.
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-"""Upper bounds of the classes of decisions, around the ten milliseconds that one should take at most."""
+"""Upper bounds of the histogram's buckets, around the ten milliseconds that a decision may take."""
 
 
 class Metrics:
@@ -205,33 +204,31 @@ class Metrics:
 
         self.registry = CollectorRegistry()
         self._leading = Gauge(
-            "arena_topo_leading", "1 where this replica decides, and 0 elsewhere.", registry=self.registry
+            "arena_topo_leading", "1 if this replica is the leader, 0 otherwise.", registry=self.registry
         )
         self._waiting = Gauge(
             "arena_topo_waiting_jobs",
-            "Jobs that wait for a place, in the controller's own queue and with quota of Kueue.",
+            "Jobs that wait, in the controller's own queue and with quota of Kueue.",
             ["queue"],
             registry=self.registry,
         )
         self._seconds = Histogram(
             "arena_topo_decision_seconds",
-            "How long each decision on all jobs took.",
+            "Time of each decision on all jobs.",
             buckets=_SECONDS,
             registry=self.registry,
         )
         self._actions = Counter(
             "arena_topo_actions",
-            "What was decided: plans written, by stage, workers released or deleted, and checks of Kueue answered.",
+            "Actions: plans written, by stage, workers released or deleted, and Kueue checks answered.",
             ["action"],
             registry=self.registry,
         )
-        self._failed = Counter(
-            "arena_topo_failed_actions", "Actions that could not be carried out.", registry=self.registry
-        )
+        self._failed = Counter("arena_topo_failed_actions", "Actions that failed.", registry=self.registry)
 
         self._faults = Counter(
             "arena_topo_faults",
-            "Objects that could not be read, planned or written for an error that nobody foresaw.",
+            "Unforeseen errors at objects that were read, planned or written.",
             registry=self.registry,
         )
 
@@ -240,7 +237,7 @@ class Metrics:
         self._leading.set(int(leading))
 
     def note_decision(self, seconds: float, actions: Sequence[Action], own: int, kueue: int) -> None:
-        """Note a decision that took so many *seconds*, and after which so many jobs wait in the *own* queue and in Kueue's."""
+        """Note a decision that took so many *seconds*, and how many jobs wait in each queue."""
         self._seconds.observe(seconds)
         self._waiting.labels("own").set(own)
         self._waiting.labels("kueue").set(kueue)
@@ -259,7 +256,7 @@ class Metrics:
 
 @contextmanager
 def serve_metrics(port: int) -> Iterator[Metrics]:
-    """Serve metrics at *port* of all addresses until the block ends. Raises ``UsageError`` if none can be bound."""
+    """Serve metrics at *port* of all addresses until the block ends. Raises ``UsageError`` if it is taken."""
     from prometheus_client import start_http_server
 
     metrics = Metrics()
@@ -269,7 +266,7 @@ def serve_metrics(port: int) -> Iterator[Metrics]:
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
                 raise
-            # A cluster may have addresses of version 6 alone, and a machine none of them.
+            # A cluster may have only IPv6 addresses, and a machine none.
             everywhere = "0.0.0.0"  # noqa: S104  # Prometheus comes from elsewhere
             server, thread = start_http_server(port, everywhere, registry=metrics.registry)
     except OSError as error:
@@ -286,7 +283,7 @@ def serve_metrics(port: int) -> Iterator[Metrics]:
 
 
 def _word(action: Action) -> str:
-    """Return what *action* is counted as, empty for events, which say what other actions do."""
+    """Return the label of *action*, empty for events, which report other actions."""
     match action:
         case WritePlan(record=record):
             return f"plan_{record.stage.value}"
@@ -300,16 +297,18 @@ def _word(action: Action) -> str:
             return ""
 
 
+# The published snapshot.
+
 EVERY = 5.0
-"""Seconds between two writings, where something has changed; a snapshot of 10,000 nodes is an object of half a MiB."""
+"""Seconds between two writes of a changed snapshot; one of 10,000 nodes is an object of half a MiB."""
 
 _REFRESH = 30.0
-"""Seconds after which it is written anyway: readers are told of one that is a minute old."""
+"""Seconds after which an unchanged one is written: commands warn about one that is a minute old."""
 
 
 @dataclass(slots=True)
 class Publisher:
-    """Writes the snapshots that it is offered over *session*, while *may_write* says so; *clock* counts seconds."""
+    """Writes offered snapshots over *session*, while *may_write* says so; *clock* counts seconds."""
 
     session: Session
     detail: Detail
@@ -356,7 +355,7 @@ class Publisher:
                 return
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Write *snapshot*, unless all is as it was written a moment ago."""
+        """Write *snapshot*, unless an equal one was written a moment ago."""
         try:
             published = publishable(snapshot, self.detail)
             if published.nodes == self._written and self.clock() - self._at < _REFRESH:
@@ -370,9 +369,8 @@ class Publisher:
             # Another replica publishes from now on.
             return
         except Exception as error:  # noqa: BLE001  # what others wrote into a node must not end the thread
-            told = error.message if isinstance(error, ArenaTopoError) else said_of(error)
-            text = f"the cluster is not published: {printable(told)}"
-            # Once: it is tried again every few seconds.
+            text = f"the cluster is not published: {printable(error_text(error))}"
+            # Once: it is retried every few seconds.
             if text != self._said:
                 self.say(text)
             self._said = text

@@ -1,8 +1,8 @@
 """The controller's main loop: wait for the Lease, read and audit everything, then decide at each change.
 
-``run_controller`` comes last, after what it is made of: the ``Lease``, which says which replica decides, and
-the ``Sender``, which carries out what was decided. One thread decides; the threads of the Lease, the senders,
-the publisher and discovery share nothing with it but queues and flags.
+``run_controller`` comes last, after its parts: the ``Lease``, by which one replica is the leader, and the
+``Sender``, which carries out what was decided. One thread decides; the threads of the Lease, the senders, the
+publisher and discovery share only queues and flags with it.
 """
 
 import gc
@@ -15,13 +15,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
+from typing import Self
 from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
-from arena_topo.controller.answerer import Answerer
-from arena_topo.controller.decider import WaitingQueue
-from arena_topo.controller.estimates import Estimator, TimedJob
-from arena_topo.controller.kept import (
+from arena_topo.controller.check_reconciler import CheckReconciler
+from arena_topo.controller.estimates import Estimator
+from arena_topo.controller.objects import (
     AFTER_FAULT,
     RETRY_AFTER,
     Action,
@@ -32,12 +32,13 @@ from arena_topo.controller.kept import (
     PatchStatus,
     ReleaseWorker,
     WritePlan,
-    said_of,
-    written,
+    bare_metadata,
+    error_text,
 )
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.report import Metrics, Publisher, audit
-from arena_topo.controller.state import EVERY, ClusterState, NewlyServed, watched
+from arena_topo.controller.state import DISCOVER_EVERY, ClusterState, NewlyServed, watched
 from arena_topo.controller.workloads import KueueApi, kueue_api, kueue_collections
 from arena_topo.errors import ApiError, ArenaTopoError, Conflict, ConnectionFailed, DocumentError, NotFound
 from arena_topo.jobs.reserve import write_plan
@@ -47,38 +48,37 @@ from arena_topo.kube.resources import EVENTS, LEASES, PODS, jobs_of
 from arena_topo.kube.session import NotSent, Session, is_unserved
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
 from arena_topo.model.kind import api_version
-from arena_topo.model.object_shapes import TRAINING_JOB
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import TRAINING_JOB, Object
 from arena_topo.model.plan_record import Stage, plan_text
+from arena_topo.model.text.documents import fitted
 from arena_topo.model.text.json import cut
-from arena_topo.model.text.shapes import fitted
 from arena_topo.model.text.words import plural, printable
 from arena_topo.pin.gates import release_patch
-from arena_topo.planner.reservations import without_reserved
+from arena_topo.planner.reservations import OtherPlan, without_reserved
 from arena_topo.topology.objects import identity
 
-# The Lease: of several replicas the one that holds it decides, and only for as long as it is sure to hold it.
+# The Lease: the replica that holds it is the leader and decides, only while it certainly holds it.
 #
 # A holder renews the Lease every few seconds. Another replica takes it once it has seen no renewal for the
 # Lease's whole duration, by its own clock. The holder counts the same time from before it sent its last
-# renewal, so that it stops writing before anybody else begins, also where it was stopped for a while in
-# between. Source: coordination.k8s.io/v1, and client-go's leaderelection, whose rules these are.
+# renewal, so that it stops writing before another one begins, even if its process was paused in between.
+# Source: coordination.k8s.io/v1, and client-go's leaderelection, whose rules these are.
 
 DURATION = 10.0
 """Seconds for which a Lease is held without being renewed."""
 
 _PERIOD = DURATION / 5
-"""Seconds between two renewals, or between two looks at the Lease of another replica."""
+"""Seconds between two renewals, or between two reads of the Lease of another replica."""
 
 _MARGIN = 1.0
-"""Seconds before the end of the Lease in which nothing is sent any more: the server has to take it, too."""
+"""Seconds before the end of the Lease in which nothing is sent: the server has to process it, too."""
 
 
 @dataclass(slots=True)
 class Lease:
-    """The Lease of this replica, which calls itself *identity*; *clock* counts seconds and is monotonic.
+    """The Lease of this replica, whose name is *identity*; *clock* counts seconds and is monotonic.
 
-    ``may_write`` may be asked by any thread.
+    Any thread may call ``may_write``.
     """
 
     session: Session
@@ -89,30 +89,30 @@ class Lease:
     _lock: Lock = field(default_factory=Lock, init=False)
 
     def may_write(self) -> bool:
-        """Whether nobody else can hold the Lease now, nor in the next moment."""
+        """Whether no other replica can hold the Lease now, nor in the next moment."""
         with self._lock:
             return self.clock() < self._held_until - _MARGIN
 
     def acquire(self, ended: Event, say: Callable[[str], None]) -> bool:
-        """Wait until this replica holds the Lease; return False where it was told to end before."""
+        """Wait until this replica holds the Lease; return False if *ended* was set before."""
         reported = ""
         while not ended.is_set():
             holder = self._try()
             if holder == self.identity:
                 return True
             if holder != reported:
-                say(f"waiting: {printable(holder)} decides")
+                say(f"waiting: {printable(holder)} is the leader")
                 reported = holder
             ended.wait(_PERIOD)
         return False
 
     def keep(self, ended: Event, lost: Callable[[str], None]) -> None:
-        """Renew the Lease until the end; *lost* hears of it where somebody else has it, or it could not be renewed."""
+        """Renew the Lease until the end; call *lost* if another replica holds it, or if renewing failed."""
         while not ended.wait(_PERIOD):
             try:
                 holder = self._renew()
             except ArenaTopoError as error:
-                # The server may be away for a moment: the Lease is held until its time is over.
+                # The server may be unavailable for a moment: the Lease is held until its time is over.
                 if not self.may_write():
                     lost(f"the Lease could not be renewed: {error.message}")
                     return
@@ -120,11 +120,11 @@ class Lease:
             if holder != self.identity:
                 with self._lock:
                     self._held_until = 0.0
-                lost(f"{printable(holder) or 'nobody'} holds the Lease")
+                lost(f"{printable(holder) or 'no replica'} holds the Lease")
                 return
 
     def release(self) -> None:
-        """Give the Lease up, so that another replica need not wait for its end."""
+        """Release the Lease, so that another replica need not wait for its end."""
         if not self.may_write():
             return
         with self._lock:
@@ -134,13 +134,13 @@ class Lease:
             if _holder(found) == self.identity:
                 self._write(found, {"holderIdentity": "", "leaseDurationSeconds": 1})
         except ArenaTopoError:
-            # It ends by itself.
+            # It expires by itself.
             return
 
     def _renew(self) -> str:
-        """Renew the Lease, and return who holds it; nobody where it was given up or deleted.
+        """Renew the Lease, and return who holds it; empty if it was released or deleted.
 
-        It is not taken then: another replica may have decided in between, and this one knows nothing of that.
+        It is not acquired again then: another replica may have been the leader in between.
         """
         try:
             found = self.session.get(_PATH)
@@ -150,7 +150,7 @@ class Lease:
         return self._take(found, {}) if holder == self.identity else holder
 
     def _try(self) -> str:
-        """Take the Lease where that is possible, and return who holds it."""
+        """Take the Lease if that is possible, and return who holds it."""
         began = self.clock()
         try:
             found = self.session.get(_PATH)
@@ -167,11 +167,11 @@ class Lease:
         try:
             return self._take(found, {"acquireTime": _now(), "leaseTransitions": count + 1})
         except Conflict:
-            # Another replica was quicker, or the answer to our own write got lost: the next look tells.
+            # Another replica was quicker, or the response to our own write was lost: the next read tells.
             return holder or "another replica"
 
     def _take(self, found: Object, changed: Object) -> str:
-        """Write this replica into the Lease that was *found*. Raises ``Conflict`` where it is another one by now."""
+        """Write this replica into the Lease that was *found*. Raises ``Conflict`` if it has changed."""
         began = self.clock()
         self._write(
             found, {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), **changed}
@@ -193,7 +193,8 @@ class Lease:
         except NotFound as error:
             if is_unserved(error):
                 raise NotFound(
-                    "this cluster serves no Leases (coordination.k8s.io/v1), and without one two replicas could decide",
+                    "this cluster serves no Leases (coordination.k8s.io/v1), "
+                    "and without one two replicas could lead",
                     status=404,
                 ) from error
             raise NotFound(
@@ -209,7 +210,7 @@ class Lease:
         return self.identity
 
     def _write(self, found: Object, spec: Object) -> None:
-        # The version that was read makes the server refuse the write after any other.
+        # With the version that was read the server refuses the write after any other one.
         version = found["metadata"].get("resourceVersion")
         self.session.patch(
             _PATH, {"metadata": {"resourceVersion": version}, "spec": {**spec, "renewTime": _now()}}
@@ -234,25 +235,24 @@ def _now() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-# The sender: threads that only send what was decided, each request right after a look at the Lease.
+# The sender: threads that only send what was decided, each request right after a check of the Lease.
 
 _MOST_MESSAGE = 1000
-"""Characters of an event's message; the API server admits 1,024."""
+"""Characters of an event's message; the API server accepts 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An action that was not carried out, and why."""
+    """A failed action, and why; ``fault`` is the error if nothing could be sent, None if it was refused."""
 
     action: Action
     message: str
     fault: Exception | None = None
-    """Why nothing could be sent: what others wrote, or what nobody foresaw; None for what the server refused."""
 
 
 @dataclass(slots=True)
 class Sender:
-    """Sends actions over *sessions*, one thread each, while *may_write* says so; ``failures`` has what went wrong."""
+    """Sends actions over *sessions*, one thread each, while *may_write* says so."""
 
     sessions: Sequence[Session]
     may_write: Callable[[], bool]
@@ -268,18 +268,18 @@ class Sender:
             self._threads.append(thread)
 
     def stop(self) -> None:
-        """Send what was decided, and end the threads."""
+        """Send what is queued, and end the threads."""
         for _ in self._threads:
             self._actions.put(None)
         for thread in self._threads:
             thread.join()
 
     def send(self, action: Action) -> None:
-        """Send *action* soon."""
+        """Queue *action* to be sent."""
         self._actions.put(action)
 
     def failures(self) -> list[Failure]:
-        """Return what went wrong since the last call."""
+        """Return what failed since the last call."""
         return [self._failures.get() for _ in range(self._failures.qsize())]
 
     def _run(self, session: Session) -> None:
@@ -287,18 +287,18 @@ class Sender:
             try:
                 carry_out(session.only_while(self.may_write), action)
             except NotSent:
-                self._failures.put(Failure(action, "the Lease has ended"))
+                self._failures.put(Failure(action, "the Lease has expired"))
             except (ApiError, ConnectionFailed) as error:
                 self._failures.put(Failure(action, error.message))
-            except Exception as error:  # noqa: BLE001  # one object that others wrote must not end a thread that all need
-                self._failures.put(Failure(action, said_of(error), error))
+            except Exception as error:  # noqa: BLE001  # one object must not end a thread that serves all
+                self._failures.put(Failure(action, error_text(error), error))
 
 
 def carry_out(session: Session, action: Action) -> None:
-    """Send *action*. Raises what the server refuses it with."""
+    """Send *action*. Raises the error with which the server refuses it."""
     match action:
         case WritePlan(job, record, uuids):
-            # The write that starts it has its templates, of which the controller keeps what it reads.
+            # The write that starts it contains its templates, which the controller keeps only trimmed.
             whole = _whole(session, job) if record.stage is Stage.CONFIRMED else job
             write_plan(session, kind_of(job), whole, record, uuids, manager=CONTROLLER)
         case ReleaseWorker(pod, hostname, uuids):
@@ -313,19 +313,19 @@ def carry_out(session: Session, action: Action) -> None:
             except NotFound:
                 return
         case PatchStatus(path, _, body):
-            # A Workload or a check that is gone meanwhile needs no answer.
+            # A Workload or a check that is gone by now needs no answer.
             with suppress(NotFound):
                 session.patch(
                     path, body, "json" if isinstance(body, list) else "merge", fieldManager=CONTROLLER
                 )
         case Notice(job, reason, message, kind):
-            # Those of objects without a namespace are in this one, and nowhere else.
+            # The API server takes events on objects without a namespace only in this one.
             namespace = job["metadata"].get("namespace") or "default"
             session.create(EVENTS.path(namespace), _event(job, namespace, reason, message, kind.value))
 
 
 def _whole(session: Session, job: Object) -> Object:
-    """Return *job* as the server has it. Raises ``Conflict`` where it has another plan by now, or is another job."""
+    """Return *job* as the server has it. Raises ``Conflict`` if it has another plan or uid by now."""
     kind, meta = kind_of(job), job["metadata"]
     found = session.get(jobs_of(kind).path(meta["namespace"], meta["name"]))
     whole: Object = {**fitted(found, TRAINING_JOB), "apiVersion": api_version(kind), "kind": kind.kind}
@@ -359,24 +359,24 @@ def _event(job: Object, namespace: str, reason: str, message: str, kind: str) ->
 
 
 _TICK = 1.0
-"""Seconds after which everything is looked at again without a change: times pass, and writes fail."""
+"""Seconds after which a decision is made even without a change: times pass, and writes fail."""
 
 _GATHER = 0.2
-"""Seconds in which further changes are gathered: a job that starts is changed many times, and all are decided on at once."""
+"""Seconds in which further changes are gathered: a job that starts changes many times, for one decision."""
 
 _QUICK_TICK = 0.3
-"""Seconds instead, while others have to yield to a proposal."""
+"""The same while a write is in flight, such as a proposal to which others have to yield."""
 
 _AWAY = 5.0
-"""Seconds before a server that was lost is asked again."""
+"""Seconds before an unavailable server is tried again."""
 
 _MOST_FINDINGS = 100
-"""Findings of an audit that are reported one by one; each is an event, too."""
+"""Findings and faults that are reported one by one; each is an event, too."""
 
 _OWN_QUEUE, _KUEUE = ({"kind": f"the decisions on {queue}"} for queue in ("our own queue", "Kueue's queues"))
 _AUDIT, _PUBLISHING = {"kind": "the audit"}, {"kind": "the snapshot for everybody"}
 _ESTIMATES = {"kind": "the estimates"}
-"""What is named where something fails with no object to blame."""
+"""What a fault is reported for that is not at a single object."""
 
 _KINDS = {
     "nodes": "Node",
@@ -387,17 +387,14 @@ _KINDS = {
     "plannerparameters": "PlannerParameters",
     **{kind.plural: kind.kind for kind in KINDS},
 }
-"""What the objects of our collections call themselves, which lists leave out."""
-
-_NAMES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
-"""What is kept of the metadata of an object that cannot be read."""
+"""The kinds of the objects of our collections, which lists omit."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class ControllerSessions:
-    """Connections of their own, as each serves one thread at a time: to watch, to see what is served, for the Lease, to write, and to publish."""
+    """A connection for each thread: the watch, discovery, the Lease, the writers, and the publisher."""
 
     watch: Session
     discovery: Session
@@ -407,7 +404,7 @@ class ControllerSessions:
 
 
 class _LeaseLost(ArenaTopoError):
-    """Another replica decides, or may: this one must end, and start again."""
+    """Another replica is the leader, or may be: this one must end, and start again."""
 
 
 def run_controller(
@@ -417,18 +414,18 @@ def run_controller(
     say: Say,
     *,
     publish: Detail = Detail.USAGE,
-    discover_every: float = EVERY,
+    discover_every: float = DISCOVER_EVERY,
     metrics: Metrics | None = None,
 ) -> None:
-    """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set.
+    """Decide on all waiting jobs of the cluster, and *publish* the free capacity, until *ended* is set.
 
-    Every *discover_every* seconds it looks for what is served newly, and watches it too. *metrics* are what
-    others read of it, None where nobody does. Raises ``_LeaseLost``, and what the server refuses.
+    Every *discover_every* seconds it reads which APIs are newly served, and watches them too. *metrics* is
+    None if none are served. Raises ``_LeaseLost``, and the server's refusals.
     """
     lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
     if not lease.acquire(ended, say):
         return
-    say("leading: this replica decides")
+    say("leading: this replica is the leader")
     leader = _Leader(sessions, rules, publish, lease.may_write, discover_every, metrics)
     if metrics:
         metrics.note_leading(leading=True)
@@ -440,11 +437,11 @@ def run_controller(
             try:
                 _lead(leader, lambda: ended.is_set() or bool(lost), say)
             except ConnectionFailed as error:
-                say(f"the server is away: {printable(error.message)}")
+                say(f"the server is unavailable: {printable(error.message)}")
                 ended.wait(_AWAY)
             if lost or not lease.may_write():
                 raise _LeaseLost(
-                    f"this replica does not decide any more: {lost[0] if lost else 'its Lease has ended'}",
+                    f"this replica is no longer the leader: {lost[0] if lost else 'its Lease has expired'}",
                     hint="it ends, so that its Deployment restarts it",
                 )
     finally:
@@ -457,7 +454,7 @@ def run_controller(
 
 @dataclass(frozen=True, slots=True)
 class _Leader:
-    """What a replica that decides works with; ``reported`` is what its audits have reported already."""
+    """What a leader works with; ``reported`` is what its audits have reported already."""
 
     sessions: ControllerSessions
     rules: Rules
@@ -471,7 +468,7 @@ class _Leader:
 
 @dataclass(slots=True)
 class _ServerClock:
-    """The server's time: what its last answer said, and what has passed since then on the monotonic clock."""
+    """The server's time: that of its last response, and what has passed since then on the monotonic clock."""
 
     session: Session
     _answered: datetime | None = None
@@ -488,28 +485,20 @@ class _ServerClock:
 
 
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
-    """See everything, then decide at each change, until more is served than is watched; raises ``ConnectionFailed`` where the server cannot be watched."""
+    """Read everything, then decide at each change, until more is served than is watched.
+
+    Raises ``ConnectionFailed`` if the server cannot be watched.
+    """
     sessions, faults = leader.sessions, leader.faults
-    collections, queues = _collections(sessions.watch)
+    collections, kueue = _collections(sessions.watch)
     names = tuple(collections)
     newly_served = NewlyServed(
         lambda: _paths(_collections(sessions.discovery)[0]), _paths(collections), leader.discover_every
     )
     # All has been listed when this returns: nothing is decided before.
-    watch = Watch(sessions.watch.anew(), [_read_apart(*each, faults) for each in collections.items()])
+    watch = Watch(sessions.watch.anew(), [_isolated_read(*each, faults) for each in collections.items()])
     state = ClusterState(dict(zip(names, watch.objects, strict=True)), faults=faults)
-    rules = leader.rules
-    placer, clock = Placer(rules, time.monotonic), _ServerClock(sessions.lease)
-    answerer = None
-    if queues:
-        answerer = Answerer(
-            queues, rules.reserve_after, time.monotonic, placer.queue.plan, rules.names_others, faults
-        )
-    queues_estimated: list[tuple[WaitingQueue, Estimator]] = [
-        (decider.queue, Estimator(time.monotonic, rules.names_others, faults))
-        for decider in (placer, answerer)
-        if decider
-    ]
+    reconcilers, clock = _Reconcilers.on(state, leader, kueue), _ServerClock(sessions.lease)
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
@@ -525,29 +514,23 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         changes: list[Change] = []
         while not is_over():
             if newly_served.paths:
-                # All is listed and watched again, with what is new among it.
-                say(
-                    f"served newly, and watched from here on: {', '.join(map(printable, newly_served.paths))}"
-                )
+                # Everything is listed and watched again, including what is new.
+                say(f"newly served, and watched from now on: {', '.join(map(printable, newly_served.paths))}")
                 return
             # A new list makes new collections.
             state.objects = dict(zip(names, watch.objects, strict=True))
-            seen = [(names[change.collection], change) for change in changes]
-            state.take(seen)
-            if answerer:
-                answerer.see(state.objects, seen)
-            _hear(sender.failures(), placer, answerer, leader, say)
-            for queue, estimator in queues_estimated:
-                queue.estimates = estimator.known
-            for action in _decided(state, placer, answerer, clock.now(), leader.metrics):
+            reconcilers.take([(names[change.collection], change) for change in changes])
+            _take_failures(sender.failures(), reconcilers, leader, say)
+            for action in reconcilers.decide(clock.now(), leader.metrics):
                 sender.send(action)
             if publisher.is_due:
-                _offer(publisher, state, placer, answerer)
+                with faults.at(_PUBLISHING):
+                    publisher.offer(without_reserved(state.snapshot, reconcilers.reserved))
             _report(leader, sender, say)
-            printed = _warned([*placer.warnings, *state.warnings], printed, say)
-            changes = _changes(watch, state, placer, answerer, queues_estimated)
+            printed = _warned([*reconcilers.plans.warnings, *state.warnings], printed, say)
+            changes = reconcilers.next_changes(watch)
             if changes:
-                changes += watch.gathered(lambda: _estimate(queues_estimated, _GATHER))
+                changes += watch.gathered(lambda: reconcilers.estimate(_GATHER))
     finally:
         watch.close()
         newly_served.stop()
@@ -555,42 +538,94 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         sender.stop()
 
 
-def _offer(publisher: Publisher, state: ClusterState, placer: Placer, answerer: Answerer | None) -> None:
-    """Have what is left of the cluster published."""
-    with state.faults.at(_PUBLISHING):
-        reserved = [*placer.plans, *(answerer.plans.values() if answerer else ())]
-        publisher.offer(without_reserved(state.snapshot, reserved))
+@dataclass(slots=True)
+class _Reconcilers:
+    """The reconciler of our own queue and, if there is Kueue, that of its queues, each with its estimates."""
 
+    state: ClusterState
+    plans: PlanReconciler
+    checks: CheckReconciler | None
+    estimators: Sequence[tuple[PlanReconciler | CheckReconciler, Estimator]]
 
-def _decided(
-    state: ClusterState,
-    placer: Placer,
-    answerer: Answerer | None,
-    now: datetime,
-    metrics: Metrics | None,
-) -> list[Action]:
-    """Return what is to be done now, for jobs in the own queue and in Kueue's."""
-    began, in_kueue = time.perf_counter(), 0
-    actions: list[Action] = []
-    # What fails with no object to blame must not keep the other queue from its decisions.
-    with state.faults.at(_OWN_QUEUE) as attempt:
-        if answerer is None:
-            actions += placer.decide(state, now)
+    @classmethod
+    def on(cls, state: ClusterState, leader: _Leader, kueue: KueueApi | None) -> Self:
+        """Return those that decide on *state*; both use one planner, as it remembers the cluster."""
+        rules, faults = leader.rules, leader.faults
+        plans = PlanReconciler(rules, time.monotonic)
+        checks = None
+        if kueue:
+            checks = CheckReconciler(rules, time.monotonic, plans.plan, api=kueue, faults=faults)
+        estimators = [
+            (each, Estimator(time.monotonic, rules.names_others, faults)) for each in (plans, checks) if each
+        ]
+        return cls(state, plans, checks, estimators)
+
+    def take(self, changes: Sequence[tuple[str, Change]]) -> None:
+        """Take what has changed, and in which collection."""
+        self.state.take(changes)
+        if self.checks:
+            self.checks.see(self.state.objects, changes)
+
+    @property
+    def reserved(self) -> list[OtherPlan]:
+        """What plans and answers reserve, as of the last decision."""
+        return [*self.plans.plans, *(self.checks.plans.values() if self.checks else ())]
+
+    def decide(self, now: datetime, metrics: Metrics | None) -> list[Action]:
+        """Return what to do now, in our own queue and in Kueue's."""
+        began, in_kueue = time.perf_counter(), 0
+        for reconciler, estimator in self.estimators:
+            reconciler.estimates = estimator.known
+        actions: list[Action] = []
+        # An error that is not at a single object must not keep the other queue from its decisions.
+        with self.state.faults.at(_OWN_QUEUE) as attempt:
+            if self.checks is None:
+                actions += self.plans.decide(self.state, now)
+            else:
+                actions += self.plans.decide(self.state, now, self.checks.plans, self.checks.has_waiting)
+        if attempt.failed:
+            self.plans.lost()
+        if self.checks:
+            with self.state.faults.at(_KUEUE) as attempt:
+                actions += self.checks.decide(self.state, self.plans.plans, now)
+            if attempt.failed:
+                self.checks.lost()
+            in_kueue = self.checks.queued
+        if metrics:
+            metrics.note_decision(time.perf_counter() - began, actions, self.plans.queued, in_kueue)
+        return actions
+
+    def failed(self, action: Action, after: float) -> None:
+        """Note that *action* failed: its object is decided on again *after* some seconds."""
+        if self.checks and isinstance(action, PatchStatus):
+            self.checks.failed(action, after)
         else:
-            actions += placer.decide(state, now, answerer.plans, answerer.is_asked)
-    if attempt.failed:
-        placer.lost()
-    if answerer:
-        with state.faults.at(_KUEUE):
-            actions += answerer.decide(state, placer.plans, now)
-        in_kueue = answerer.queue.queued
-    if metrics:
-        metrics.note_decision(time.perf_counter() - began, actions, placer.queue.queued, in_kueue)
-    return actions
+            self.plans.failed(action, after)
+
+    def next_changes(self, watch: Watch) -> list[Change]:
+        """Return what changed, or nothing after a while, in which estimates are made."""
+        ends = time.monotonic() + (_QUICK_TICK if self.plans.in_flight else _TICK)
+        changes = watch.wait(0)
+        for reconciler, estimator in self.estimators:
+            with self.state.faults.at(_ESTIMATES):
+                if estimator.is_due(reconciler.waiting) and (prospect := reconciler.prospect(estimator.plan)):
+                    # Jobs that end in one queue free what those of the other one wait for, too.
+                    queued = self.checks.jobs if self.checks else ()
+                    estimator.begin(prospect, [*self.state.ledger.jobs.values(), *queued])
+            while not changes and time.monotonic() < ends and estimator.step():
+                changes = watch.wait(0)
+        return changes or watch.wait(max(ends - time.monotonic(), 0.0))
+
+    def estimate(self, seconds: float) -> None:
+        """Make estimates for so many *seconds*: while much changes there is no other time for them."""
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and any(estimator.step() for _, estimator in self.estimators):
+            pass
+        time.sleep(max(ends - time.monotonic(), 0.0))
 
 
 def _warned(warnings: Iterable[str], printed: set[str], say: Say) -> set[str]:
-    """Say those of *warnings* that were not *printed* the last time, and return them all."""
+    """Print those of *warnings* that were not *printed* the last time, and return them all."""
     current = set(warnings)
     for warning in sorted(current - printed):
         say(f"warning: {printable(warning)}")
@@ -598,33 +633,32 @@ def _warned(warnings: Iterable[str], printed: set[str], say: Say) -> set[str]:
 
 
 def _collections(session: Session) -> tuple[dict[str, Watched], KueueApi | None]:
-    """Return all that is to be watched, by a word for each, and Kueue where there is one."""
-    collections, queues = watched(session.anew()), kueue_api(session.anew())
-    if queues:
-        collections |= kueue_collections(session.anew(), queues)
-    return collections, queues
+    """Return all that is watched, by a word for each, and Kueue's API if it is served."""
+    collections, kueue = watched(session.anew()), kueue_api(session.anew())
+    if kueue:
+        collections |= kueue_collections(session.anew(), kueue)
+    return collections, kueue
 
 
 def _paths(collections: Mapping[str, Watched]) -> frozenset[str]:
     return frozenset(collection.path for collection in collections.values())
 
 
-def _read_apart(name: str, collection: Watched, faults: Faults) -> Watched:
-    """Return *collection*, which we call *name*, such that of an object which cannot be read its name alone is kept."""
+def _isolated_read(name: str, collection: Watched, faults: Faults) -> Watched:
+    """Return *collection*, called *name* here, which keeps only the metadata of an unreadable object."""
     *group, _ = collection.path.strip("/").split("/")
     typed = "/".join(group[1:]), _KINDS.get(name, "")
 
     def read(item: Object) -> Object:
         with faults.at(item, typed):
             return collection.read(item)
-        named = {key: value for key, value in item["metadata"].items() if key in _NAMES}
-        return {"metadata": named, "spec": {}}
+        return {"metadata": bare_metadata(item["metadata"]), "spec": {}}
 
     return replace(collection, read=read)
 
 
 def _report(leader: _Leader, sender: Sender, say: Say) -> None:
-    """Say each error that was caught at an object: with its trace in the log, by an event on the object, and by the metric."""
+    """Report each error that was caught at an object: in the log, by an event, and by the metric."""
     found = leader.faults.taken()
     if leader.metrics and found:
         leader.metrics.note_faults(len(found))
@@ -632,15 +666,15 @@ def _report(leader: _Leader, sender: Sender, say: Say) -> None:
         if number < _MOST_FINDINGS:
             say(f"{printable(identity(fault.item))}: {printable(fault.message)}\n{fault.trace.rstrip()}")
             if fault.is_named:
-                message = f"{fault.message}; everything else continues, and this is tried again"
+                message = f"{fault.message}; everything else continues, and this will be retried"
                 sender.send(Notice(fault.item, fault.reason, message, NoticeKind.WARNING))
     if more := len(found[_MOST_FINDINGS:]):
-        say(f"{plural(more, 'internal error')} more at other objects")
+        say(f"{plural(more, 'more internal error')} at other objects")
 
 
 def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, say: Say) -> None:
-    """Report what is wrong with existing plans by a warning and an event on the job, and change nothing."""
-    # Once for each finding: a leader that lost the server for a while lists everything again.
+    """Report problems of existing plans by a warning and an event on the job, and change nothing."""
+    # Each finding once: a leader that lost the server for a while lists everything again.
     found = [
         each
         for each in audit(state, now, names_others=leader.rules.names_others)
@@ -654,54 +688,24 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
         say(f"warning: {plural(more, 'more plan')} with problems")
 
 
-def _changes(
-    watch: Watch,
-    state: ClusterState,
-    placer: Placer,
-    answerer: Answerer | None,
-    queues: Sequence[tuple[WaitingQueue, Estimator]],
-) -> list[Change]:
-    """Return what changed, or nothing after a while, in which one estimate after the other is made for the *queues*."""
-    ends = time.monotonic() + (_QUICK_TICK if placer.is_waiting_for_others else _TICK)
-    changes = watch.wait(0)
-    for queue, estimator in queues:
-        with state.faults.at(_ESTIMATES):
-            if estimator.is_due(queue.waiting) and (prospect := queue.prospect(estimator.plan)):
-                # Ends of one queue's jobs free what those of the other one wait for, too.
-                jobs: list[TimedJob] = [*state.ledger.jobs.values(), *(answerer.jobs if answerer else ())]
-                estimator.begin(prospect, jobs)
-        while not changes and time.monotonic() < ends and estimator.step():
-            changes = watch.wait(0)
-    return changes or watch.wait(max(ends - time.monotonic(), 0.0))
+def _written(action: Action) -> Object:
+    """Return the object that *action* writes, or whose event it is; a patched one only by its uid."""
+    match action:
+        case WritePlan(job=item) | Notice(job=item) | ReleaseWorker(pod=item) | DeletePod(pod=item):
+            return item
+        case PatchStatus(path=path, uid=uid):
+            return {"kind": path, "metadata": {"uid": uid}}
 
 
-def _estimate(queues: Sequence[tuple[WaitingQueue, Estimator]], seconds: float) -> None:
-    """Let *seconds* pass, in which estimates are made for the *queues*: where much changes there is no other time."""
-    ends = time.monotonic() + seconds
-    while time.monotonic() < ends and any(estimator.step() for _, estimator in queues):
-        pass
-    time.sleep(max(ends - time.monotonic(), 0.0))
-
-
-def _hear(
-    failures: Sequence[Failure],
-    placer: Placer,
-    answerer: Answerer | None,
-    leader: _Leader,
-    say: Say,
-) -> None:
-    """Tell the deciders of actions that were not carried out."""
+def _take_failures(failures: Sequence[Failure], reconcilers: _Reconcilers, leader: _Leader, say: Say) -> None:
+    """Have the objects of failed actions decided on again, and report why the actions failed."""
     if leader.metrics:
         leader.metrics.note_failures(len(failures))
     for failure in failures:
-        after = AFTER_FAULT if failure.fault else RETRY_AFTER
-        if answerer and isinstance(failure.action, PatchStatus):
-            answerer.failed(failure.action, after)
-        else:
-            placer.failed(failure.action, after)
-        item = written(failure.action)
+        reconcilers.failed(failure.action, AFTER_FAULT if failure.fault else RETRY_AFTER)
+        item = _written(failure.action)
         if failure.fault:
             leader.faults.note(item, failure.fault)
-        # What is refused every two seconds is not said as often.
+        # A write that is refused every two seconds is not reported as often.
         elif leader.faults.is_news(str(item["metadata"].get("uid")), failure.message):
             say(f"not done: {printable(failure.message)}")

@@ -1,49 +1,80 @@
 """What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them.
 
-``watched`` says what is listed and watched, ``ClusterState`` keeps it. ``NewlyServed`` notices what can be
-watched only since then.
+``watched`` says what is listed and watched. ``ClusterState`` keeps it; its ``Ledger`` has the planned jobs
+with their pods: which of them reserve capacity, wait or leave. ``NewlyServed`` notices APIs that a cluster
+serves only since then. Whatever the order in which objects come and go, what is kept is what reading all of
+them again would give.
+
+Most jobs of a cluster have started: each of their pods has its node, so that the snapshot counts what they
+take, and there is nothing to decide. A decision reads only the others, the ``unsettled`` ones. For example,
+of three jobs
+
+=====  ==========================================  ==========================================================
+ a     confirmed, both workers have nodes          settled: what it takes is what its pods take
+ b     confirmed, one worker was recreated         unsettled: it reserves capacity for that worker
+ c     waiting                                     unsettled: it reserves nothing, and needs a placement
+=====  ==========================================  ==========================================================
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from functools import partial
+from datetime import UTC, datetime, timedelta
+from functools import cache, partial
 from itertools import compress
-from operator import is_not
+from operator import attrgetter, is_not
 from threading import Event, Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from arena_topo.controller.kept import NODE as A_NODE
-from arena_topo.controller.kept import POD as A_POD
-from arena_topo.controller.kept import QUOTA, Faults, Together, Typed, read_of_job, read_of_other, read_of_pod
-from arena_topo.controller.ledger import JobName, Ledger, holding
-from arena_topo.errors import ArenaTopoError, NotFound
-from arena_topo.jobs.other_plans import UNTRUE, quotas_of
+from arena_topo.controller.objects import NODE as A_NODE
+from arena_topo.controller.objects import POD as A_POD
+from arena_topo.controller.objects import (
+    QUOTA,
+    UNTYPED,
+    Faults,
+    Typed,
+    trimmed_job,
+    trimmed_object,
+    trimmed_pod,
+)
+from arena_topo.errors import ArenaTopoError, DocumentError, NotFound
+from arena_topo.jobs.conditions import has_ended
+from arena_topo.jobs.options import grows
+from arena_topo.jobs.other_plans import (
+    UNTRUE,
+    aged,
+    has_node,
+    member_of,
+    numbers_of,
+    order_of,
+    quotas_of,
+    reserving_plan,
+)
 from arena_topo.jobs.watch import Change, Watched
+from arena_topo.jobs.when import limit_of, started
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
-from arena_topo.kube.discovery import served_kinds, served_versions, version_of_resource
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.keys import HOSTNAME, PLANNED
-from arena_topo.model.kind import Kind
-from arena_topo.model.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
-from arena_topo.model.objects import Object
+from arena_topo.model.keys import HOSTNAME, KUEUE_QUEUE, PLANNED
+from arena_topo.model.kind import Kind, Member, offsets
+from arena_topo.model.objects import NODE, OBJECT, POD, TRAINING_JOB, Object
+from arena_topo.model.plan_record import (
+    PlannedRole,
+    PlanRecord,
+    Slot,
+    Stage,
+    UnreadablePlan,
+    decode,
+    plan_text,
+)
 from arena_topo.model.text.quantity import Resources
 from arena_topo.planner.queue import RunningJob
 from arena_topo.planner.reservations import OtherPlan, Quota, Quotas, within_quotas
 from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, is_alike, with_other_pods
-from arena_topo.topology.objects import (
-    Malformed,
-    NodeFacts,
-    PodFacts,
-    identity,
-    node_facts,
-    pod_facts,
-    skipped,
-)
+from arena_topo.topology.objects import NodeFacts, PodFacts, identity, node_facts, pod_facts, skipped
 
 _NODES, _PODS, _QUOTAS = "nodes", "pods", "resourcequotas"
 _Facts = TypeVar("_Facts", NodeFacts, PodFacts)
@@ -52,40 +83,363 @@ _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
 
 def watched(session: Session) -> dict[str, Watched]:
-    """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology.
+    """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and sources of topology.
 
-    Raises ``NotFound`` where no kind of job is served.
+    Raises ``NotFound`` if no kind of job is served.
     """
-    served, kinds = served_versions(session), served_kinds(session, KINDS)
+    apis = ServedApis(session)
+    kinds = apis.kinds(KINDS)
     if not kinds:
         names = ", ".join(dict.fromkeys(kind.kind for kind in KINDS))
         raise NotFound(f"this cluster serves no kind of job that can be planned: {names}", status=404)
     collections = {
         _NODES: Watched(NODES.path(), NODE),
-        _PODS: Watched(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
-        _QUOTAS: Watched(RESOURCE_QUOTAS.path(), OBJECT, read=read_of_other),
+        _PODS: Watched(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, trimmed_pod),
+        _QUOTAS: Watched(RESOURCE_QUOTAS.path(), OBJECT, read=trimmed_object),
     }
     for kind in kinds:
         collections[kind.plural] = _jobs(kind)
     for key, (group, plural, versions) in OPTIONAL.items():
-        if each := version_of_resource(session, served, group, versions, plural):
-            collections[key] = Watched(Resource(group, each, plural).path(), OBJECT, read=read_of_other)
+        if each := apis.version_with(group, versions, plural):
+            collections[key] = Watched(Resource(group, each, plural).path(), OBJECT, read=trimmed_object)
     return collections
 
 
 def _jobs(kind: Kind) -> Watched:
-    """Return what is watched of the jobs of *kind*: those that are planned, with their kind, which lists leave out."""
+    """Return what is watched of the jobs of *kind*: the planned ones, with their kind, which lists omit."""
     return Watched(
-        jobs_of(kind).path(), TRAINING_JOB, {"labelSelector": f"{PLANNED}=true"}, partial(read_of_job, kind)
+        jobs_of(kind).path(), TRAINING_JOB, {"labelSelector": f"{PLANNED}=true"}, partial(trimmed_job, kind)
     )
+
+
+# The planned jobs with their pods.
+
+JobName = tuple[str, str, str]
+"""The namespace of a job, its kind in lower case, and its name."""
+
+
+@dataclass(slots=True, eq=False)
+class PlannedJob:
+    """A job with a plan, of any kind, as the server has it, and what follows from it and its pods.
+
+    ``record`` is None if it is unreadable. ``pods`` are the planned ones by their number; ``bound`` are the
+    numbers of those that have a node. It ``is_settled`` once each of its planned pods has a node, so that
+    nothing is left to decide or to reserve. ``limit`` is the longest that it may run, None if nothing limits
+    it.
+    """
+
+    kind: Kind
+    job: Object
+    record: PlanRecord | None = field(init=False)
+    ended: bool = field(init=False)
+    order: tuple[str, str] = field(init=False)
+    limit: timedelta | None = field(init=False)
+    pods: Mapping[int, Object] = field(default_factory=dict, init=False)
+    bound: frozenset[int] = field(default_factory=frozenset, init=False)
+    is_settled: bool = field(default=False, init=False)
+    _reserving: tuple[object, frozenset[int], OtherPlan | None, str] | None = field(default=None, init=False)
+    _holding: OtherPlan | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.ended = has_ended(self.job)
+        self.order = order_of(self.job)
+        self.limit = limit_of(self.job)
+        try:
+            self.record = decode(plan_text(self.job) or "")
+        except UnreadablePlan:
+            self.record = None
+
+    @property
+    def uid(self) -> str:
+        """As in the job's metadata."""
+        return str(self.job["metadata"]["uid"])
+
+    @property
+    def name(self) -> JobName:
+        """As its pods refer to it."""
+        meta = self.job["metadata"]
+        return meta["namespace"], self.kind.kind.lower(), meta["name"]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether we place it: Kueue's jobs are placed at their admission, and some kinds cannot wait."""
+        if self.record is None or not self.kind.suspend:
+            return False
+        return KUEUE_QUEUE not in (self.job["metadata"].get("labels") or {})
+
+    @property
+    def grows(self) -> bool:
+        """Whether it gets more workers when capacity is free."""
+        return self.is_ours and grows(self.record.requested_options if self.record else {})
+
+    def take_pods(self, members: Mapping[str, tuple[Member, Object]]) -> None:
+        """Take the pods that exist, by uid."""
+        first = offsets(self.kind, self.job)
+        pods: dict[int, Object] = {}
+        # One with a node comes last, and wins: a pod that replaces another waits until that one has left.
+        for _, (member, pod) in sorted(members.items(), key=lambda item: (has_node(item[1][1]), item[0])):
+            if member.role in first:
+                pods[first[member.role] + member.index] = pod
+        self.pods = pods
+        self._holding = None
+        self.bound = numbers_of(
+            self.kind, self.job, (member for member, pod in members.values() if has_node(pod))
+        )
+        record = self.record
+        self.is_settled = bool(
+            record
+            and record.stage is Stage.CONFIRMED
+            and all(slot.worker in self.bound for slot in record.slots)
+        )
+
+    def reserving(
+        self, snapshot: Snapshot, nodes: Callable[[], Mapping[str, GpuNode]], layout: object
+    ) -> OtherPlan | None:
+        """Return what it reserves on *nodes*, those of *snapshot*, however old its plan is.
+
+        *layout* is another object once the nodes differ.
+        """
+        if self.record and self.record.stage in (Stage.WAITING, Stage.SUSPENDED):
+            return None
+        kept = self._reserving
+        # By identity: the object is held here, so that no other one can have its address.
+        if kept is None or kept[0] is not layout or kept[1] != self.bound:
+            plan, problem = None, ""
+            try:
+                plan = reserving_plan(self.kind, self.job, snapshot, nodes(), self.bound)
+            except UNTRUE as error:
+                problem = skipped(identity(self.job, self.kind.kind), error)
+            kept = self._reserving = layout, self.bound, plan, problem
+        return kept[2]
+
+    def holding(self, requests_of: Callable[[Object], Resources]) -> OtherPlan:
+        """Return what its bound pods hold, whatever its plan says; *requests_of* reads a pod's requests."""
+        # Kept until its pods change: thousands of jobs run, and each forecast reads all of them.
+        if self._holding is None:
+            self._holding = holding(self.order, self.name, self.pods, requests_of)
+        return self._holding
+
+    @property
+    def problem(self) -> str:
+        """Why its plan counts for nothing; empty if it counts, or if ``reserving`` was not called yet."""
+        return self._reserving[3] if self._reserving else ""
+
+    def ends(self, now: datetime) -> datetime | None:
+        """Return by when it ends at the latest, None if unknown."""
+        if self.limit is None:
+            return None
+        # A clock that is ahead, or a forged status, starts nothing in the future.
+        return max(min(started(self.job) or now, now) + self.limit, now)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All planned jobs by their uid, and the uids of the pods of each job by its name.
+
+    A job at which anything fails reserves nothing and is not decided on; ``faults`` has it.
+    """
+
+    faults: Faults = field(default_factory=Faults)
+    jobs: dict[str, PlannedJob] = field(default_factory=dict)
+    _pods: dict[str, JobName] = field(default_factory=dict)
+    _members: dict[JobName, dict[str, tuple[Member, Object]]] = field(default_factory=dict)
+    _uids: dict[JobName, set[str]] = field(default_factory=dict)
+    _unsettled: dict[str, PlannedJob] = field(default_factory=dict)
+    _growing: dict[str, PlannedJob] = field(default_factory=dict)
+    _leaving: set[JobName] = field(default_factory=set)
+    _touched: set[JobName] = field(default_factory=set)
+
+    def take_job(self, kind: Kind, uid: str, job: Object | None) -> None:
+        """Take a planned *job* of *kind*, or None if the one with *uid* is gone, or no longer planned."""
+        if before := self.jobs.pop(uid, None):
+            self._unsettled.pop(uid, None)
+            self._growing.pop(uid, None)
+            self._uids[before.name].discard(uid)
+            self._touched.add(before.name)
+        if job is not None:
+            known = self.jobs[uid] = PlannedJob(kind, job)
+            self._uids.setdefault(known.name, set()).add(uid)
+            self._touched.add(known.name)
+
+    def take_pod(self, uid: str, pod: Object | None) -> None:
+        """Take a *pod*, or None if the one with *uid* is gone."""
+        if before := self._pods.pop(uid, None):
+            del self._members[before][uid]
+            self._touched.add(before)
+        if pod is None or not _is_planned(pod):
+            return
+        word, member = member_of(pod)
+        if member:
+            name = pod["metadata"]["namespace"], word, member.job
+            self._pods[uid] = name
+            self._members.setdefault(name, {})[uid] = member, pod
+            self._touched.add(name)
+
+    @property
+    def unsettled(self) -> Mapping[str, PlannedJob]:
+        """The jobs that have not ended and are not settled, by uid."""
+        self._settle()
+        return self._unsettled
+
+    @property
+    def growing(self) -> Mapping[str, PlannedJob]:
+        """The settled jobs that get more workers when capacity is free, by uid."""
+        self._settle()
+        return self._growing
+
+    @property
+    def leaving(self) -> Mapping[JobName, list[Object]]:
+        """The pods of jobs that have ended or are gone, by the name of the job."""
+        self._settle()
+        return {name: [pod for _, pod in self._members[name].values()] for name in sorted(self._leaving)}
+
+    def is_deleted(self, name: JobName) -> bool:
+        """Whether there is no job of this *name*, or it is being deleted: its pods go too."""
+        return all(
+            self.jobs[uid].job["metadata"].get("deletionTimestamp") for uid in self._uids.get(name, ())
+        )
+
+    def has_pod(self, uid: str) -> bool:
+        """Whether there is a pod of a planned job with this *uid*."""
+        return uid in self._pods
+
+    def plans(self, snapshot: Snapshot, layout: object, now: datetime) -> Iterator[tuple[str, OtherPlan]]:
+        """Yield what each job that reserves something reserves at the server's instant *now*, by uid.
+
+        *layout* is another object once the nodes of *snapshot* are other ones, whatever runs on them.
+        """
+        # Jobs of a queue reserve nothing, and then no nodes are looked up.
+        nodes = cache(lambda: {node.name: node for node in snapshot.nodes})
+        for uid, job in self.unsettled.items():
+            counted = None
+            with self.faults.at(job.job):
+                plan = job.reserving(snapshot, nodes, layout)
+                counted = aged(plan, now) if plan else None
+            if counted:
+                yield uid, counted
+
+    def _settle(self) -> None:
+        """Sort the touched jobs into settled and unsettled ones, and find the pods of ended jobs.
+
+        Once for many changes: a gang of a thousand pods comes in as many.
+        """
+        for name in self._touched:
+            members, uids = self._members.get(name, {}), self._uids.get(name, set())
+            # A new list shows only at its end what is gone, so that there may be two of a name until then.
+            latest = max((self.jobs[uid] for uid in uids), key=attrgetter("order"), default=None)
+            for uid in uids:
+                job = self.jobs[uid]
+                with self.faults.at(job.job) as attempt:
+                    job.take_pods(members)
+                runs = job is latest and not job.ended and not attempt.failed
+                for those, is_among in (
+                    (self._unsettled, runs and not job.is_settled),
+                    (self._growing, runs and job.is_settled and job.grows),
+                ):
+                    if is_among:
+                        those[uid] = job
+                    else:
+                        those.pop(uid, None)
+            if members and (latest is None or latest.ended):
+                self._leaving.add(name)
+            else:
+                self._leaving.discard(name)
+            if not members:
+                self._members.pop(name, None)
+            if not uids:
+                self._uids.pop(name, None)
+        self._touched.clear()
+
+
+def holding(
+    order: tuple[str, str],
+    job: JobName,
+    pods: Mapping[int, Object],
+    requests_of: Callable[[Object], Resources],
+) -> OtherPlan:
+    """Return what the *pods* of *job* that have a node hold; *requests_of* reads the requests of one."""
+    bound = [pod for _, pod in sorted(pods.items()) if has_node(pod)]
+    each = tuple(PlannedRole("", 1, requests_of(pod)) for pod in bound)
+    record = PlanRecord(
+        stage=Stage.CONFIRMED,
+        slots=tuple(Slot(number, pod["spec"]["nodeName"]) for number, pod in enumerate(bound)),
+        worker_requests=each[0].requests if each else {},
+        # Pods that are all alike need no roles.
+        roles=() if all(pod == each[0] for pod in each) else each,
+    )
+    namespace, _, name = job
+    return OtherPlan(
+        order=order, record=record, bound=frozenset(range(len(bound))), namespace=namespace, name=name
+    )
+
+
+def _is_planned(pod: Object) -> bool:
+    return bool((pod["metadata"].get("labels") or {}).get(PLANNED) == "true")
+
+
+# The cluster.
+
+_MOST_SEARCHED = 8
+"""Objects that are searched for one by one among those that fail together."""
+
+_Value = TypeVar("_Value")
+_Item = TypeVar("_Item")
+_Key = tuple[str, str]
+"""A collection, and the uid of an object in it."""
+
+
+@dataclass(slots=True)
+class _Together(Generic[_Item]):
+    """What is made of many objects at once, except those at which that fails, ``apart`` until they change."""
+
+    faults: Faults
+    apart: dict[_Key, _Item] = field(default_factory=dict)
+
+    def of(
+        self,
+        items: Mapping[_Key, _Item],
+        make: Callable[[Mapping[_Key, _Item]], _Value],
+        described: Callable[[_Key, _Item], tuple[Object, Typed]],
+    ) -> _Value:
+        """Return what *make* makes of *items*; *described* returns one of them as an object, and its type.
+
+        Raises what *make* raises if more than a few objects are the reason.
+        """
+        self.apart = {key: item for key, item in self.apart.items() if items.get(key) is item}
+        left = {key: item for key, item in items.items() if key not in self.apart} if self.apart else items
+        for _ in range(_MOST_SEARCHED):
+            try:
+                return make(left)
+            except Exception as error:  # noqa: BLE001  # at one object of many, which is searched for
+                culprit = self._culprit(left, make)
+                item, typed = described(culprit, left[culprit])
+                self.faults.note(item, error, typed)
+                self.apart[culprit] = left[culprit]
+                left = {key: item for key, item in left.items() if key != culprit}
+        return make(left)
+
+    @staticmethod
+    def _culprit(items: Mapping[_Key, _Item], make: Callable[[Mapping[_Key, _Item]], object]) -> _Key:
+        """Return the first of *items* with which, after those before it, *make* fails."""
+        keys = list(items)
+        low, high = 0, len(keys)
+        while high - low > 1:
+            half = (low + high) // 2
+            try:
+                make({key: items[key] for key in keys[:half]})
+            except Exception:  # noqa: BLE001  # see above
+                high = half
+            else:
+                low = half
+        return keys[high - 1]
 
 
 @dataclass(slots=True)
 class ClusterState:
     """The objects of each collection by their uid, and what is derived from them, kept as they change.
 
-    ``objects`` belong to the watch, which changes them; ``take`` hears of it. ``ledger`` has the planned jobs
-    and their pods. An object at which anything fails counts as if it were not there, and ``faults`` has it.
+    ``objects`` belong to the watch, which changes them, and ``take`` is called with the changes. An object
+    at which anything fails counts as if it did not exist, and ``faults`` has it.
     """
 
     objects: Mapping[str, Mapping[str, Object]]
@@ -93,7 +447,7 @@ class ClusterState:
     faults: Faults = field(default_factory=Faults)
     ledger: Ledger = field(init=False)
     _warnings: dict[str, str] = field(default_factory=dict)
-    _together: Together[Object | NodeFacts | PodFacts] = field(init=False)
+    _together: _Together[Object | NodeFacts | PodFacts] = field(init=False)
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _pods: dict[str, PodFacts] = field(default_factory=dict)
     _on_nodes: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
@@ -105,7 +459,7 @@ class ClusterState:
     _gpus_in_use: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.ledger, self._together = Ledger(self.faults), Together(self.faults)
+        self.ledger, self._together = Ledger(self.faults), _Together(self.faults)
         self.take(
             (collection, Change(0, item))
             for collection in (_NODES, _PODS, *_KIND_OF)
@@ -113,16 +467,16 @@ class ClusterState:
         )
 
     def take(self, changes: Iterable[tuple[str, Change]]) -> None:
-        """Note what has changed, and in which collection."""
+        """Take what has changed, and in which collection."""
         for collection, change in changes:
             uid = str(change.object["metadata"]["uid"])
-            with self.faults.at(change.object, _TYPES.get(collection, _UNKNOWN)) as attempt:
+            with self.faults.at(change.object, _TYPES.get(collection, UNTYPED)) as attempt:
                 self._take(collection, uid, None if change.deleted else change.object)
             if attempt.failed:
                 self._take(collection, uid, None)
 
     def _take(self, collection: str, uid: str, item: Object | None) -> None:
-        """Put *item* in place of the object with this *uid*; None where it is gone, or cannot be read."""
+        """Replace the object with this *uid* by *item*, None if it is gone or unreadable."""
         self._warnings.pop(uid, None)
         if collection == _NODES:
             self._take_node(uid, self._node(uid, item) if item else None)
@@ -145,12 +499,12 @@ class ClusterState:
         try:
             self.ledger.take_job(_kind(collection, item), uid, item)
         except UNTRUE as error:
-            # The API server takes jobs that its operator would not: one is no reason to forget the others.
+            # The API server accepts jobs that the operator would refuse: one must not hide the others.
             self.ledger.take_job(_kind(collection, None), uid, None)
             self._warnings[uid] = skipped(identity(item or {}, collection), error)
 
     def _take_node(self, uid: str, facts: NodeFacts | None) -> None:
-        """Put *facts* in place of what is known of a node; most heartbeats change nothing that is read."""
+        """Replace the facts of a node; most heartbeats change nothing that is read."""
         before = self._nodes.get(uid)
         if before == facts:
             return
@@ -162,7 +516,7 @@ class ClusterState:
             self._snapshot = None
 
     def _take_pod(self, uid: str, facts: PodFacts | None) -> None:
-        """Put *facts* in place of what is known of a pod; most statuses change nothing that is read."""
+        """Replace the facts of a pod; most changes of its status change nothing that is read."""
         before = self._pods.get(uid)
         if before == facts:
             return
@@ -178,14 +532,14 @@ class ClusterState:
     def _node(self, uid: str, item: Object) -> NodeFacts | None:
         try:
             return node_facts(item)
-        except Malformed as error:
+        except DocumentError as error:
             self._warnings[uid] = skipped(identity(item, "Node"), error)
             return None
 
     def _pod(self, uid: str, item: Object) -> PodFacts | None:
         try:
             return pod_facts(item)
-        except (Malformed, ValueError) as error:
+        except (DocumentError, ValueError) as error:
             self._warnings[uid] = skipped(identity(item, "Pod"), error)
             return None
 
@@ -194,7 +548,7 @@ class ClusterState:
         """The cluster as the planner sees it."""
         before = self._snapshot
         if before and self._touched and not self._carried_on(before):
-            # What fails is found among all.
+            # What fails is searched for among all objects.
             before = self._snapshot = None
         if before is None:
             self._snapshot = self._assembled()
@@ -205,7 +559,7 @@ class ClusterState:
         return self._snapshot or Snapshot()
 
     def _carried_on(self, before: Snapshot) -> bool:
-        """Bring the snapshot *before* up to date where pods have changed; return whether that could be done."""
+        """Update the snapshot *before* on nodes whose pods have changed; return whether that succeeded."""
         apart = {id(item) for item in self._together.apart.values()}
         pods = {
             name: [pod for pod in self._on_nodes.get(name, {}).values() if id(pod) not in apart]
@@ -215,7 +569,7 @@ class ClusterState:
             self._snapshot, self._layout = with_other_pods(
                 before, self._layout, pods, self._changed_nodes.values()
             )
-        except Exception:  # noqa: BLE001  # of one of these pods and nodes, which is looked for
+        except Exception:  # noqa: BLE001  # at one of these pods and nodes, which is searched for
             return False
         differ = list(map(is_not, before.nodes, self._snapshot.nodes))
         self._count(compress(before.nodes, differ), -1)
@@ -259,14 +613,14 @@ class ClusterState:
                 used[node.gpu_resource] += sign * holder.gpus
 
     @property
-    def look(self) -> object:
-        """Another value once the nodes of the snapshot are other ones, whatever is on them."""
+    def layout(self) -> object:
+        """Another object once the nodes of the snapshot are other ones, whatever runs on them."""
         return self._layout
 
     def plans(self, now: datetime) -> dict[str, OtherPlan]:
         """Return what the plans of jobs reserve at the server's instant *now*, by the job's uid."""
         snapshot = self.snapshot
-        plans = dict(self.ledger.plans(snapshot, self.look, now))
+        plans = dict(self.ledger.plans(snapshot, self.layout, now))
         if not plans:
             return plans
         return {plan.order[1]: plan for plan in within_quotas(plans.values(), self.quotas, self._gpus_in_use)}
@@ -274,9 +628,9 @@ class ClusterState:
     def running(
         self, plans: Mapping[str, OtherPlan], held: Sequence[RunningJob], now: datetime
     ) -> Iterator[RunningJob]:
-        """Yield what holds or has reserved something at the server's instant *now*.
+        """Yield what holds or has reserved capacity at the server's instant *now*.
 
-        *plans* are what jobs reserve, by their uids, and *held* are those whose plans are on no jobs.
+        *plans* are what jobs reserve, by uid, and *held* are those whose plans are not stored on jobs.
         """
         yield from held
         yield from (RunningJob(plan, now) for _, plan in self.leaving(one.plan for one in held))
@@ -292,7 +646,7 @@ class ClusterState:
     def leaving(self, held: Iterable[OtherPlan]) -> Iterator[tuple[JobName, OtherPlan]]:
         """Yield what the pods of jobs that have ended, or are gone, still hold, with the names of the jobs.
 
-        *held* are plans that are on no jobs: the pods of theirs stay.
+        *held* are plans that are not stored on jobs: their pods stay.
         """
         elsewhere = {(plan.namespace, plan.name) for plan in held}
         for name, pods in self.ledger.leaving.items():
@@ -300,7 +654,7 @@ class ClusterState:
                 yield name, holding(("", name[-1]), name, dict(enumerate(pods)), self.requests_of)
 
     def requests_of(self, pod: Object) -> Resources:
-        """Return what *pod* requests of its node; nothing where it cannot be read."""
+        """Return what *pod* requests of its node; nothing if it is unreadable."""
         facts = self._pods.get(str(pod["metadata"]["uid"]))
         return facts.requests if facts else {}
 
@@ -317,21 +671,20 @@ class ClusterState:
         return self._quotas
 
 
-_UNKNOWN: Typed = ("", "")
 _TYPES: Mapping[str, Typed] = {_NODES: A_NODE, _PODS: A_POD, _QUOTAS: QUOTA}
 
 
 def _described(key: tuple[str, str], item: Object | NodeFacts | PodFacts) -> tuple[Object, Typed]:
-    """Return the object that *item* is, or what it was read from, and its type."""
+    """Return the object that *item* is, or was read from, and its type."""
     collection, uid = key
     if isinstance(item, NodeFacts | PodFacts):
         namespace = item.namespace if isinstance(item, PodFacts) else ""
         return {"metadata": {"name": item.name, "namespace": namespace, "uid": uid}}, _TYPES[collection]
-    return item, _UNKNOWN
+    return item, UNTYPED
 
 
 _KIND_OF = {kind.plural: kind for kind in KINDS}
-"""A kind for each collection of jobs; all versions of a kind have one."""
+"""A kind for each collection of jobs; all versions of a kind share one."""
 
 
 def _kind(collection: str, job: Object | None) -> Kind:
@@ -345,29 +698,29 @@ def _put(known: dict[str, _Facts], uid: str, facts: _Facts | None) -> None:
         known[uid] = facts
 
 
-def asked_hostname(pod: Object) -> str:
-    """Return the hostname label that *pod* asks its node for, empty where it asks for none."""
+def required_hostname(pod: Object) -> str:
+    """Return the hostname label that *pod* requires of its node, empty if it requires none."""
     return str(((pod.get("spec") or {}).get("nodeSelector") or {}).get(HOSTNAME) or "")
 
 
-# Noticing what a cluster serves since the controller began to watch it: kinds of jobs, Kueue, and sources of
-# topology.
+# APIs that a cluster serves only since the controller began to watch it: kinds of jobs, Kueue, and sources
+# of topology.
 
-EVERY = 60.0
-"""Seconds between two looks at the discovery documents: a few small answers, which take no right as a watch of definitions would."""
+DISCOVER_EVERY = 60.0
+"""Seconds between two reads of the discovery documents: a few small answers, for which no right is needed."""
 
 
 @dataclass(slots=True)
 class NewlyServed:
-    """Looks every *every* seconds, in a thread of its own, for paths that are served besides the *known* ones.
+    """Reads every *every* seconds, in a thread of its own, which paths are served besides the *known* ones.
 
-    What is not served any more is nobody's news here: its stream ends with an error, and a group may be
-    missing from discovery for a moment, when nothing that is watched may be forgotten.
+    What is no longer served is not reported: its stream ends with an error. A group may be missing from
+    discovery for a moment, and what is watched must not be forgotten then.
     """
 
-    look: Callable[[], Iterable[str]]
+    served: Callable[[], Iterable[str]]
     known: Iterable[str]
-    every: float = EVERY
+    every: float = DISCOVER_EVERY
     paths: tuple[str, ...] = field(default=(), init=False)
     _ended: Event = field(default_factory=Event, init=False)
     _thread: Thread | None = field(default=None, init=False)
@@ -387,7 +740,7 @@ class NewlyServed:
         known = frozenset(self.known)
         while not self._ended.wait(self.every):
             try:
-                found = self.look()
+                found = self.served()
             except ArenaTopoError:
                 # The server may be away for a moment: the watch reports that.
                 continue

@@ -1,8 +1,8 @@
 """Kueue's objects as values: what Workloads and our checks say, and the writes that answer them.
 
-``Answerer`` decides by these values. The sections: Workloads (``read_workload``), their jobs as estimates
-read them (``QueuedJob``), what is watched (``kueue_collections``), options and checks of ours, answers as
-reservations, and writes.
+``CheckReconciler`` decides by these values. The sections: Workloads (``read_workload``), their jobs as
+estimates read them (``QueuedJob``), what is watched (``kueue_collections``), options and checks of ours,
+answers as reservations, and writes.
 
 A Workload has a pod set for each role of its job, and an entry for each admission check of its queue. Its
 templates lack what the flavors add that Kueue has assigned, so that these are put into them here: the job is
@@ -17,8 +17,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 
 from arena_topo.cluster.capabilities import KUEUE_GROUP, KUEUE_VERSIONS
-from arena_topo.controller.kept import Faults, PatchStatus, Typed, read_of_other, read_of_workload
-from arena_topo.controller.ledger import JobName
+from arena_topo.controller.objects import Faults, PatchStatus, Typed, trimmed_object, trimmed_workload
+from arena_topo.controller.state import JobName
 from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.jobs.options import PlanOptions, options_from_annotation
 from arena_topo.jobs.plan import planned_roles, question_of
@@ -28,8 +28,8 @@ from arena_topo.kinds.jobset import JobSetKind
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kind_of
 from arena_topo.kinds.training_operator import TrainingOperatorKind
-from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import Resource
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import (
@@ -46,16 +46,12 @@ from arena_topo.model.keys import (
     REQUIRED_LEVEL,
 )
 from arena_topo.model.kind import Kind, Member, Replicas, offsets, planned_replicas
-from arena_topo.model.object_shapes import OBJECT, WORKLOAD
-from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import MOST_WORKERS, Enforcement, PlannedRole, PlanRecord, Stage
-from arena_topo.model.text.durations import parse_duration
+from arena_topo.model.objects import OBJECT, WORKLOAD, Object
+from arena_topo.model.plan_record import MOST_WORKERS, Enforcement, PlannedRole, PlanRecord, Slot, Stage
 from arena_topo.model.text.json import cut, optional_number, read_json, shown
-from arena_topo.model.text.quantity import Resources
+from arena_topo.model.text.quantity import Resources, parse_duration
 from arena_topo.pin.run_lists import decoded, pin_annotations
 from arena_topo.planner.reservations import OtherPlan
-from arena_topo.topology.objects import Malformed
 
 _HIGHEST_PRIORITY = 2**31
 """More than any priority: Kueue's are of 32 bits."""
@@ -72,7 +68,7 @@ class CheckState(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a Workload says of one check of ours: its ``index`` among all, and the annotations that it gives each pod set."""
+    """One check of ours on a Workload: its ``index`` among all, and its annotations for each pod set."""
 
     index: int
     check: str
@@ -82,15 +78,15 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedJob:
-    """A job as Kueue will start it, and its kind."""
+class JobManifest:
+    """The manifest of a job as Kueue will start it, and its kind."""
 
     kind: Kind
     job: Object
 
     @property
     def name(self) -> str:
-        """The job's own."""
+        """As in the job's metadata."""
         return str(self.job["metadata"]["name"])
 
     @property
@@ -109,11 +105,11 @@ class Workload:
     """A job in a queue with a check of ours.
 
     ``planned`` is None for a job of a kind that has no ranks. ``entries`` are those of our checks.
-    ``quota_since`` is since when it has its quota, None where it has none; ``admitted_since`` is since when
-    it runs. It ``leaves`` while it is evicted or stopped, and keeps both until its pods are gone.
-    ``succeeded_at`` is when it ended well. ``runs_for`` is the longest that it may run, where anything limits
+    ``quota_since`` is since when it has its quota, None if it has none; ``admitted_since`` is since when it
+    runs. It ``leaves`` while it is evicted or stopped, and keeps both until its pods are gone.
+    ``succeeded_at`` is when it succeeded. ``runs_for`` is the longest that it may run, None if nothing limits
     it. ``placed_by_kueue``: its flavor has a topology, by which Kueue has assigned nodes itself. ``version``
-    is that of the object.
+    is the object's resourceVersion.
     """
 
     uid: str
@@ -122,7 +118,7 @@ class Workload:
     name: str
     created: str
     priority: int
-    planned: PlannedJob | None
+    planned: JobManifest | None
     entries: tuple[Entry, ...]
     quota_since: str | None
     admitted_since: str | None
@@ -139,7 +135,7 @@ class Workload:
 
     @property
     def needs_answer(self) -> bool:
-        """Whether an answer may be due: it waits for one, or it has lost its quota after one that gives places."""
+        """Whether an answer may be due: it waits for one, or has lost its quota after a Ready one."""
         if self.finished:
             return False
         if self.quota_since is None and self.entry.state is CheckState.READY:
@@ -150,12 +146,12 @@ class Workload:
 
     @property
     def entry(self) -> Entry:
-        """The entry of the check that gives the places."""
+        """The entry of the check that assigns the nodes."""
         return self.entries[0]
 
     @property
     def waits_for_check(self) -> bool:
-        """Whether it has its quota, and lacks our answer alone to start."""
+        """Whether it has its quota, and only our answer is missing for it to start."""
         has_quota = self.quota_since is not None and self.admitted_since is None
         return has_quota and self.entry.state is CheckState.PENDING and not (self.leaves or self.finished)
 
@@ -166,7 +162,7 @@ class Workload:
 
 
 def read_workload(item: Object, checks: Collection[str], flavors: Mapping[str, Object]) -> Workload | None:
-    """Return what *item* says, None where none of *checks* is among its own; *flavors* are ResourceFlavors by name."""
+    """Return *item* as a value, None if it has none of *checks*; *flavors* are ResourceFlavors by name."""
     spec, status, meta = item["spec"], item.get("status") or {}, item["metadata"]
     entries = tuple(_entries(status.get("admissionChecks") or (), checks))
     if not entries:
@@ -217,15 +213,15 @@ def _since(conditions: Mapping[str, Object], name: str) -> str | None:
 
 def _planned(
     item: Object, assigned: Mapping[str, Object], flavors: Mapping[str, Object]
-) -> PlannedJob | None:
-    """Return the job of a Workload as it will be started, None for one of another kind than ours."""
+) -> JobManifest | None:
+    """Return the job of a Workload as it will be started, None for a kind that is not planned."""
     meta = item["metadata"]
     owner: Object = next((each for each in meta.get("ownerReferences") or () if each.get("controller")), {})
     try:
         kind = kind_of(owner)
     except DocumentError:
         return None
-    # A batch Job need not have ranks, and the pod sets of a TrainJob do not tell its runtime.
+    # A batch Job need not have ranks, and the pod sets of a TrainJob do not show its runtime.
     if not isinstance(kind, ApiVersion | TrainingOperatorKind | JobSetKind):
         return None
     pods = {
@@ -246,11 +242,11 @@ def _planned(
         },
         "spec": _spec(kind, pods),
     }
-    return PlannedJob(kind, job)
+    return JobManifest(kind, job)
 
 
 def _spec(kind: Kind, pods: Mapping[str, tuple[int, Object]]) -> Object:
-    """Return the spec of a job of *kind* from its pod sets, count and template by name: the reverse of what Kueue does."""
+    """Return the spec of a job of *kind* from its pod sets, count and template by name, as Kueue read it."""
     if isinstance(kind, ApiVersion):
         return {"mpiReplicaSpecs": {name.capitalize(): _replica(*each) for name, each in pods.items()}}
     if isinstance(kind, TrainingOperatorKind):
@@ -268,7 +264,7 @@ def _replica(count: int, template: Object) -> Object:
 
 
 def _replicated_job(name: str, count: int, template: Object) -> Object:
-    """Return a role of a JobSet; Kueue tells how many pods it has, and only an annotation how many are one Job's."""
+    """Return a role of a JobSet; Kueue has its number of pods, and only an annotation those of one Job."""
     annotations = (template.get("metadata") or {}).get("annotations") or {}
     size = optional_number(annotations.get(PODS_PER_JOB)) or count
     jobs = count // size if size and count % size == 0 else 1
@@ -281,7 +277,7 @@ def _replicated_job(name: str, count: int, template: Object) -> Object:
 
 
 def _with_flavors(template: Object, assignment: Object, flavors: Mapping[str, Object]) -> Object:
-    """Return *template* with the node labels and tolerations of the flavors that Kueue has assigned to its pods."""
+    """Return *template* with the node labels and tolerations of the flavors that Kueue has assigned."""
     names = dict.fromkeys((assignment.get("flavors") or {}).values())
     specs = [flavors[name].get("spec") or {} for name in names if name in flavors]
     selector = {key: value for spec in specs for key, value in (spec.get("nodeLabels") or {}).items()}
@@ -296,20 +292,18 @@ def _with_flavors(template: Object, assignment: Object, flavors: Mapping[str, Ob
     return {**template, "spec": {**pod, **added}}
 
 
-# Jobs in queues of Kueue as estimates read them: as if they said of themselves what their Workloads say of
-# them.
+# Jobs in queues of Kueue as estimates read them: with a status derived from their Workloads.
 #
-# The controller does not watch these jobs. Their Workloads know when they were admitted and how they ended,
-# and how long Kueue lets them run (``kueue.x-k8s.io/max-exec-time-seconds``); a limit of the job's own they
-# do not know.
+# The controller does not watch these jobs. Their Workloads have when they were admitted, how they ended, and
+# how long Kueue lets them run (``kueue.x-k8s.io/max-exec-time-seconds``), but no limit of the job's own.
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """The job of a Workload, read when it is asked for: thousands are there when a round of estimates begins."""
+    """The job of a Workload, derived when it is read: a round of estimates may begin with thousands."""
 
     workload: Workload
-    planned: PlannedJob
+    manifest: JobManifest
 
     @property
     def uid(self) -> str:
@@ -318,12 +312,12 @@ class QueuedJob:
 
     @property
     def name(self) -> JobName:
-        """What its pods name it by."""
-        return self.workload.namespace, self.planned.kind.kind.lower(), self.planned.name
+        """As its pods refer to it."""
+        return self.workload.namespace, self.manifest.kind.kind.lower(), self.manifest.name
 
     @property
     def order(self) -> tuple[str, str]:
-        """What sorts those that wait."""
+        """The sort key of the queue: that of its Workload."""
         return self.workload.order
 
     @property
@@ -333,8 +327,8 @@ class QueuedJob:
 
     @property
     def job(self) -> Object:
-        """The job with what its Workload says of its run."""
-        workload, job, status = self.workload, dict(self.planned.job), dict[str, object]()
+        """The job with the status that its Workload implies."""
+        workload, job, status = self.workload, dict(self.manifest.job), dict[str, object]()
         if workload.admitted_since:
             status["startTime"] = workload.admitted_since
         if workload.succeeded_at:
@@ -362,8 +356,8 @@ class KueueApi:
 
 
 def kueue_api(session: Session) -> KueueApi | None:
-    """Return the resources in the version that is served, None where the cluster has no Kueue that we know."""
-    version = preferred_version(served_versions(session), KUEUE_GROUP, KUEUE_VERSIONS)
+    """Return the resources in the version that is served, None without a Kueue that we support."""
+    version = ServedApis(session).preferred(KUEUE_GROUP, KUEUE_VERSIONS)
     if not version:
         return None
     return KueueApi(
@@ -372,32 +366,31 @@ def kueue_api(session: Session) -> KueueApi | None:
 
 
 def kueue_collections(session: Session, api: KueueApi) -> dict[str, Watched]:
-    """Return what is watched besides the cluster, by a word for each."""
+    """Return what is watched in addition to the cluster, by a word for each."""
     flavors = Resource(KUEUE_GROUP, api.workloads.version, FLAVORS, namespaced=False)
     found = {
-        WORKLOADS: Watched(api.workloads.path(), WORKLOAD, read=read_of_workload),
-        CHECKS: Watched(api.checks.path(), OBJECT, read=read_of_other),
-        FLAVORS: Watched(flavors.path(), OBJECT, read=read_of_other),
+        WORKLOADS: Watched(api.workloads.path(), WORKLOAD, read=trimmed_workload),
+        CHECKS: Watched(api.checks.path(), OBJECT, read=trimmed_object),
+        FLAVORS: Watched(flavors.path(), OBJECT, read=trimmed_object),
     }
-    served = served_versions(session)
-    if f"{OUR_DOMAIN}/{_PARAMETERS_VERSION}" in served:
+    if ServedApis(session).preferred(OUR_DOMAIN, (_PARAMETERS_VERSION,)):
         parameters = Resource(OUR_DOMAIN, _PARAMETERS_VERSION, PARAMETERS, namespaced=False)
-        found[PARAMETERS] = Watched(parameters.path(), OBJECT, read=read_of_other)
+        found[PARAMETERS] = Watched(parameters.path(), OBJECT, read=trimmed_object)
     return found
 
 
-# What a queued job asks of its places: annotations of a planned template, as Kueue hands on nothing else of a
-# job.
+# The placement options of a queued job: annotations of a planned template, as Kueue passes on nothing else of
+# a job.
 
 
-def options_of(planned: PlannedJob) -> PlanOptions:
-    """Return what ``submit`` has left for the planner, or what a user has written himself: a level of the fabric.
+def options_of(manifest: JobManifest) -> PlanOptions:
+    """Return the options that ``submit`` has written, or the level of the fabric that a user has written.
 
-    Raises ``DocumentError`` for options that cannot be read.
+    Raises ``DocumentError`` for unreadable options.
     """
     annotations = {
         key: str(value)
-        for replicas in reversed(planned.roles)
+        for replicas in reversed(manifest.roles)
         for key, value in ((replicas.template.get("metadata") or {}).get("annotations") or {}).items()
     }
     found: dict[str, str] = {}
@@ -407,7 +400,7 @@ def options_of(planned: PlannedJob) -> PlanOptions:
         except ValueError as error:
             raise DocumentError(f"the annotation {PLACEMENT_OPTIONS} cannot be read: {error}") from error
         if not isinstance(document, dict):
-            raise DocumentError(f"the annotation {PLACEMENT_OPTIONS} is no mapping")
+            raise DocumentError(f"the annotation {PLACEMENT_OPTIONS} must be a mapping")
         found = {str(key): str(value) for key, value in document.items()}
     for key, annotation in (("required", REQUIRED_LEVEL), ("preferred", PREFERRED_LEVEL)):
         if level := annotations.get(annotation):
@@ -423,9 +416,9 @@ CHECK: Typed = ("kueue.x-k8s.io/v1beta2", "AdmissionCheck")
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of ours: how long a job is the head of its queue before capacity is reserved for it, None if unset.
+    """A check of ours: for how long a job is the head before capacity is reserved for it, None if unset.
 
-    ``fault`` is what is wrong with its parameters, empty where nothing is.
+    ``fault`` is what is wrong with its parameters, empty if nothing is.
     """
 
     object: Object
@@ -434,14 +427,14 @@ class Check:
 
     @property
     def uid(self) -> str:
-        """The check's own."""
+        """As in the check's metadata."""
         return str(self.object["metadata"]["uid"])
 
 
 def read_checks(checks: Iterable[Object], parameters: Iterable[Object], faults: Faults) -> dict[str, Check]:
-    """Return those of *checks* that are ours, by name, with what the PlannerParameters that they name say.
+    """Return those of *checks* that are ours, by name, with the values of their PlannerParameters.
 
-    One at which anything fails is not served, and *faults* has it.
+    One at which anything fails is not answered, and *faults* has it.
     """
     by_name = {str(item["metadata"]["name"]): item for item in parameters}
     found: dict[str, Check] = {}
@@ -460,7 +453,8 @@ def _check(item: Object, parameters: dict[str, Object]) -> Check:
     if (group, kind) != (OUR_DOMAIN, _PARAMETERS_KIND):
         return Check(
             item,
-            fault=f"its parameters are {shown(kind)} of {shown(group)}, expected {_PARAMETERS_KIND} of {OUR_DOMAIN}",
+            fault=f"its parameters are {shown(kind)} of {shown(group)}, "
+            f"expected {_PARAMETERS_KIND} of {OUR_DOMAIN}",
         )
     if name not in parameters:
         return Check(item, fault=f"there are no {_PARAMETERS_KIND} {shown(name)}")
@@ -472,16 +466,16 @@ def _check(item: Object, parameters: dict[str, Object]) -> Check:
     except (ValueError, OverflowError):
         return Check(
             item,
-            fault=f"{_PARAMETERS_KIND} {name}: reserveAfter is {shown(text)}, expected a duration such as 10m",
+            fault=f"{_PARAMETERS_KIND} {name}: reserveAfter is {shown(text)}, "
+            "expected a duration such as 10m",
         )
 
 
-# The answers that stand, as reservations: an entry that is Ready with pins is its job's plan, and nothing
-# else stores it.
+# Answers as reservations: an entry that is Ready with pins is its job's plan, and nothing else stores it.
 
 
 def pinned_nodes(workload: Workload) -> list[str]:
-    """Return the hostname labels that the answer to *workload* gives its pods, by their numbers; empty without one.
+    """Return the hostname labels in the answer to *workload*, by the numbers of its pods; empty without one.
 
     An answer counts while it is Ready and the job has not finished: after a preemption the old one stays in
     the status, next to Pending.
@@ -493,14 +487,15 @@ def pinned_nodes(workload: Workload) -> list[str]:
     try:
         return decoded(text, MOST_WORKERS) if text else []
     except ValueError:
-        # Somebody else wrote it. The pods themselves count wherever they are.
+        # It is not ours. The pods themselves count wherever they are.
         return []
 
 
 def record_of(workload: Workload, hostnames: Iterable[str], snapshot: Snapshot) -> PlanRecord:
-    """Return the plan that gives the pods of *workload* the nodes with the labels *hostnames*, empty ones left out."""
-    names = _Names(snapshot)
-    slots = tuple(Slot(number, names[host], None) for number, host in enumerate(hostnames) if host)
+    """Return the plan that puts the pods of *workload* on the nodes *hostnames*, omitting empty ones."""
+    # Nearly all nodes are labelled with their names.
+    names = {node.hostname: node.name for node in snapshot.nodes if node.hostname != node.name}
+    slots = tuple(Slot(number, names.get(host, host), None) for number, host in enumerate(hostnames) if host)
     roles = _roles(workload.planned, snapshot)
     return PlanRecord(
         stage=Stage.CONFIRMED,
@@ -511,29 +506,19 @@ def record_of(workload: Workload, hostnames: Iterable[str], snapshot: Snapshot) 
     )
 
 
-class _Names:
-    """The names of nodes by their hostname labels; nearly all are the same."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._names = {node.hostname: node.name for node in snapshot.nodes if node.hostname != node.name}
-
-    def __getitem__(self, hostname: str) -> str:
-        return self._names.get(hostname, hostname)
-
-
-def _roles(planned: PlannedJob | None, snapshot: Snapshot) -> tuple[PlannedRole, ...]:
-    """Return what the pods of each role request; nothing where that cannot be read."""
+def _roles(planned: JobManifest | None, snapshot: Snapshot) -> tuple[PlannedRole, ...]:
+    """Return what the pods of each role request; nothing if that is unreadable."""
     try:
         return planned_roles(question_of(planned.job, snapshot, PlanOptions())) if planned else ()
-    except (ArenaTopoError, ValueError, Malformed):
+    except (ArenaTopoError, ValueError):
         return ()
 
 
 def as_plan(workload: Workload, record: PlanRecord, pods: Iterable[Object]) -> OtherPlan:
-    """Return *record* as others have to respect it; *pods* are those that are its job's.
+    """Return *record* as a reservation that others respect; *pods* are its job's.
 
-    A pod is covered by the answer on the node alone that it names; any other counts as itself, such as the
-    one of an earlier admission that takes its time to end.
+    The answer covers a pod only on the node that it names for it; any other pod counts as itself, such as one
+    of an earlier admission that takes its time to end.
     """
     node_of = {slot.worker: slot.node for slot in record.slots}
     return OtherPlan(
@@ -561,17 +546,18 @@ def nodes_of(workload: Workload, pods: Iterable[Object]) -> Iterator[tuple[int, 
 def lost(
     plans: Mapping[str, OtherPlan], left: Snapshot, nodes: Mapping[str, GpuNode], places: Collection[str]
 ) -> dict[str, str]:
-    """Return why some of *plans*, by the uids of their Workloads, cannot be carried out any more.
+    """Return why some of *plans*, by the uids of their Workloads, can no longer be carried out.
 
-    Their workers without a node wait for one of *places* that is gone, or that others have filled; *left* is
-    the cluster without what all plans reserve. Of two plans for one place the younger one is lost.
+    Their unbound workers wait for a node that is gone, or that others have filled. *places* are the names of
+    the nodes on which plans reserve, and *left* is the cluster without what all plans reserve. Of two plans
+    for the same capacity the younger one is lost.
     """
     gone = {
         name for name in places if (node := nodes.get(name)) is None or not node.ready or node.unschedulable
     }
     full = {node.name: node for node in left.nodes if node.name in places and _is_overfull(node)}
     found: dict[str, str] = {}
-    # The usual case: every place is as it was, and hundreds of plans need not be gone through.
+    # The usual case: every node is as it was, and hundreds of plans need not be read.
     if not (gone or full):
         return found
     for uid, plan in sorted(plans.items(), key=lambda item: item[1].order, reverse=True):
@@ -608,14 +594,13 @@ def _is_overfull(node: GpuNode) -> bool:
 
 # What is written to Kueue's objects: the answers of our check, and that it is active.
 #
-# An answer is a JSON patch of the Workload's status, as these objects take no strategic merge. It tests for
-# the Workload, the check and the state that were read, so that it changes nothing once any of them is
-# another.
+# An answer is a JSON patch of the Workload's status, as these objects take no strategic merge. It tests the
+# Workload's uid, the check and the state that were read, so that it changes nothing once any of them differs.
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What our check says of a Workload, and what it gives each of the pod sets where it is Ready."""
+    """What our check says of a Workload, and if it is Ready, the updates of its pod sets."""
 
     state: CheckState
     message: str
@@ -625,7 +610,7 @@ class Answer:
 def answer_patch(
     resource: Resource, workload: Workload, entry: Entry, said: Answer, now: datetime
 ) -> PatchStatus:
-    """Return the write by which the check of *entry* gives its answer to *workload*, of the Workloads that *resource* is."""
+    """Return the write by which the check of *entry* answers *workload*; *resource* is that of Workloads."""
     base = f"/status/admissionChecks/{entry.index}"
     operations: list[Object] = [
         {"op": "test", "path": "/metadata/uid", "value": workload.uid},
@@ -651,9 +636,9 @@ def answer_patch(
 
 
 def pod_set_updates(
-    planned: PlannedJob, record: PlanRecord, uuids: Mapping[int, Sequence[str]]
+    manifest: JobManifest, record: PlanRecord, uuids: Mapping[int, Sequence[str]]
 ) -> list[Object]:
-    """Return what the pods of each planned role get, so that each has the place that *record* gives it.
+    """Return the labels and annotations of each planned role by which its pods run where *record* has them.
 
     A key that a template has already must have the same value: with another one Kueue admits the job and can
     never start it.
@@ -662,10 +647,10 @@ def pod_set_updates(
     lists = pin_annotations(
         nodes=hostnames, gpus=[uuids[slot.worker] for slot in record.slots] if any(uuids.values()) else ()
     )
-    labels = {PLANNED: "true", PLANNED_JOB: planned.name}
-    if not isinstance(planned.kind, ApiVersion):
-        labels[PLANNED_KIND] = planned.kind.kind.lower()
-    first = planned.first
+    labels = {PLANNED: "true", PLANNED_JOB: manifest.name}
+    if not isinstance(manifest.kind, ApiVersion):
+        labels[PLANNED_KIND] = manifest.kind.kind.lower()
+    first = manifest.first
     return [
         {
             "name": replicas.role,
@@ -676,12 +661,12 @@ def pod_set_updates(
                 **({PIN_OFFSET: str(first[replicas.role])} if first[replicas.role] else {}),
             },
         }
-        for replicas in planned.roles
+        for replicas in manifest.roles
     ]
 
 
 def check_is_active(resource: Resource, check: Object, now: datetime, fault: str) -> PatchStatus | None:
-    """Return the write by which *check* says that it is served, or its *fault*; None where it says so already.
+    """Return the write by which *check* says that it is answered, or its *fault*; None if it says so already.
 
     A queue admits nothing while a check of it is not active.
     """

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
-from arena_topo.model.capabilities import ClusterFacts
-from arena_topo.model.job import Gang
+from arena_topo.model.gang import ClusterFacts, Gang
 from arena_topo.model.kind import Kind, title
 
 _SCHEDULERS = {
@@ -18,7 +17,8 @@ _SCHEDULERS = {
 }
 """Back-ends in the order of preference, with the API group that each serves; YuniKorn serves none.
 
-Schedulers made for gangs come before the plugin of the stock scheduler, and Kueue, which admits by quota, comes last.
+Schedulers made for gangs come before the plugin of the stock scheduler, and Kueue, which admits by quota,
+comes last.
 """
 
 _INSTALLATION = {
@@ -34,7 +34,7 @@ _NEED_QUEUE = frozenset({"kai", "kueue"})
 
 @dataclass(frozen=True, slots=True)
 class BackendChoice:
-    """The back-end, empty where none fits, and why it does and none of those before it."""
+    """The back-end, empty if none fits, and why it fits and none of those before it."""
 
     backend: str
     reasons: tuple[str, ...]
@@ -48,11 +48,11 @@ class _Candidate:
 
 
 def choose_backend(facts: ClusterFacts, *, kind: Kind, queue: str = "") -> BackendChoice:
-    """Return the first back-end that fits a job of *version* on a cluster with *facts*.
+    """Return the first back-end that fits a job of *kind* on a cluster with *facts*.
 
-    For example, on a cluster whose Volcano is not ready and whose MPIJob v2beta1 keeps scheduling gates, the reasons are
-    "volcano is not ready (Deployment volcano-system/volcano-scheduler)" and "MPIJob v2beta1 keeps scheduling gates",
-    and the back-end is ``gates``.
+    For example, on a cluster whose Volcano is not ready and whose MPIJob v2beta1 keeps scheduling gates, the
+    reasons are "volcano is not ready (Deployment volcano-system/volcano-scheduler)" and "MPIJob v2beta1 keeps
+    scheduling gates", and the back-end is ``gates``.
     """
     reasons: list[str] = []
     for candidate in _candidates(facts, kind, queue):
@@ -63,7 +63,7 @@ def choose_backend(facts: ClusterFacts, *, kind: Kind, queue: str = "") -> Backe
 
 
 def check_installed(facts: ClusterFacts, backend: str, *, kind: Kind, queue: str = "") -> None:
-    """Raise ``UsageError`` where the scheduler of *backend*, which the user named, is not installed on the cluster.
+    """Raise ``UsageError`` if the scheduler of *backend*, which the user named, is not installed.
 
     Its PodGroups would be refused with a bare 404, or its pods would wait for it forever.
     """
@@ -77,8 +77,8 @@ def check_installed(facts: ClusterFacts, backend: str, *, kind: Kind, queue: str
         else "arena-topo doctor lists what is here"
     )
     raise UsageError(
-        f"--gang-scheduler {backend} cannot be used: {backend} is not installed on this cluster, which does not serve "
-        f"{group}",
+        f"--gang-scheduler {backend} cannot be used: {backend} is not installed on this cluster, "
+        f"which does not serve {group}",
         hint=f"{instead}; or ask the cluster's admin to install it: {_INSTALLATION[backend]}",
     )
 
@@ -98,12 +98,13 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
 
 def _candidates(facts: ClusterFacts, kind: Kind, queue: str) -> Iterator[_Candidate]:
     gangs = facts.operator_gangs_for(kind)
-    # The operator puts every job under its own gang scheduler, whatever the job says. That of v1alpha1 has none.
+    # The operator puts every job under its own gang scheduler, whatever the job says. That of v1alpha1 has
+    # none.
     if gangs and kind.suspend:
         backend = "volcano" if gangs == "volcano" else "coscheduling"
         yield _Candidate(backend, fits=True, reason=f"the MPI operator runs with --gang-scheduling={gangs}")
         return
-    # ACK's scheduler is the cluster's own, so its labels are enough; the others must be seen to run.
+    # ACK's scheduler is the cluster's own, so its labels are enough; the others must be known to run.
     if facts.ack:
         yield _Candidate("ack", fits=True, reason="nodes are labelled for ACK's scheduler")
     for backend, group in _SCHEDULERS.items():
@@ -116,10 +117,10 @@ def _candidates(facts: ClusterFacts, kind: Kind, queue: str) -> Iterator[_Candid
 
 
 def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
-    """Return whether a back-end's scheduler runs, and the evidence: an empty string if nothing indicates it."""
+    """Return whether a back-end's scheduler runs, and the evidence, empty if nothing indicates it."""
     served = bool(group) and facts.serves(group)
     if facts.programs is None:
-        # Everybody sees the API groups: for a user who cannot list Deployments they are evidence enough.
+        # All users can read the API groups: for one who cannot list Deployments they are evidence enough.
         return (
             served,
             f"{group} is served; you are not allowed to see whether {backend} runs" if served else "",
@@ -154,8 +155,8 @@ def _stock_candidates(facts: ClusterFacts, kind: Kind) -> Iterator[_Candidate]:
         )
         group = f"PodGroup of scheduling.k8s.io/{facts.pod_groups}"
         yield _Candidate("native", fits=reached, reason=f"{group} is served, and {how}")
-    # Unlike a gate that the user names, one that is chosen must be known to be kept: dropped, the workers of the gang
-    # would start one by one.
+    # Unlike a gate that the user names, one that is chosen must be known to be kept: dropped, the workers of
+    # the gang would start one by one.
     kept = bool(kind.suspend) and facts.keeps("schedulingGates")
     verb = "keeps" if kept else "may drop" if facts.worker_fields is None else "drops"
     yield _Candidate("gates", fits=kept, reason=f"{title(kind)} {verb} scheduling gates")

@@ -1,23 +1,12 @@
-"""Every gang back-end by name."""
+"""Every gang back-end by name; the one without a scheduler of its own, ``gates``, is here."""
 
 from collections.abc import Callable, Mapping
 
 from arena_topo.errors import UsageError
-from arena_topo.gang import ack, coscheduling, gates, kai, koordinator, kueue, native, volcano, yunikorn
-from arena_topo.gang.pod_groups import unsupported_version
-from arena_topo.model.job import Decoration, Gang
-
-BACKENDS: Mapping[str, Callable[[Gang], Decoration]] = {
-    "ack": ack.decorate,
-    "coscheduling": coscheduling.decorate,
-    "volcano": volcano.decorate,
-    "kueue": kueue.decorate,
-    "koordinator": koordinator.decorate,
-    "kai": kai.decorate,
-    "yunikorn": yunikorn.decorate,
-    "native": native.decorate,
-    "gates": gates.decorate,
-}
+from arena_topo.gang import coscheduling, kai, kueue, native, pod_labels, volcano, yunikorn
+from arena_topo.gang.pod_groups import operator_policy, unsupported_version
+from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.kind import title
 
 
 def check_backend(backend: str) -> None:
@@ -30,8 +19,39 @@ def check_backend(backend: str) -> None:
 
 
 def decorate(backend: str, gang: Gang) -> Decoration:
-    """Return what *backend* adds to the job. Raises ``UsageError`` where it cannot keep the gang together."""
+    """Return what *backend* adds to the job. Raises ``UsageError`` if it cannot keep the gang together."""
     check_backend(backend)
     if why := gang.kind.refused_by.get(backend):
         raise unsupported_version(gang, backend, why)
     return BACKENDS[backend](gang)
+
+
+def _gated(gang: Gang) -> Decoration:
+    """Return what a gang on a stock scheduler takes: workers wait behind gates until all of them fit.
+
+    The gate belongs to the plan, whose pins set it. Raises ``UsageError`` if the gate would be dropped.
+    Sources: KEP-3521, KEP-3838.
+    """
+    if not gang.kind.suspend:
+        raise unsupported_version(gang, "gates", "it drops the pods' scheduling gates")
+    if not gang.keeps_gates:
+        raise UsageError(
+            f"--gang-scheduler gates cannot be used: the {title(gang.kind)} that this cluster serves drops "
+            "the pods' scheduling gates",
+            hint="they need mpi-operator >= 0.5 or training-operator >= 1.7; "
+            "arena-topo doctor lists what this cluster has",
+        )
+    return Decoration(scheduling_policy=operator_policy(gang))
+
+
+BACKENDS: Mapping[str, Callable[[Gang], Decoration]] = {
+    "ack": pod_labels.decorate_for_ack,
+    "coscheduling": coscheduling.decorate,
+    "volcano": volcano.decorate,
+    "kueue": kueue.decorate,
+    "koordinator": pod_labels.decorate_for_koordinator,
+    "kai": kai.decorate,
+    "yunikorn": yunikorn.decorate,
+    "native": native.decorate,
+    "gates": _gated,
+}

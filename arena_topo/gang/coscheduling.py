@@ -12,13 +12,13 @@ from arena_topo.gang.pod_groups import (
     refuse_other_operator,
 )
 from arena_topo.model import keys
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 
 _SCHEDULER = "scheduler-plugins-scheduler"
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return what makes the gang one PodGroup: the operator's where it creates one, else our own."""
+    """Return what makes the gang one PodGroup: the operator's if it creates one, else our own."""
     # An operator that creates PodGroups also names the scheduler, and cannot be overruled.
     scheduler = gang.operator_gangs or _SCHEDULER
     # The operator takes every name but volcano for that of a scheduler with the coscheduling plugin.

@@ -1,11 +1,11 @@
-"""KAI: its pod-grouper creates the PodGroup from the MPIJob; the job names a queue, and a level of a Topology.
+"""KAI: its pod-grouper creates the PodGroup from the MPIJob, which names a queue and a level of a Topology.
 
 Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs/topology).
 """
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import refuse_other_operator
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 from arena_topo.model.keys import KAI_QUEUE
 from arena_topo.model.text.words import last_part
 
@@ -13,10 +13,10 @@ _SCHEDULER = "kai-scheduler"
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return queue, level and scheduler. Raises ``UsageError`` without a queue, or for a level of no Topology.
+    """Return queue, level and scheduler. Raises ``UsageError`` without a queue, or for an unknown level.
 
-    ``minAvailable`` stays unset: the pod-grouper counts launcher and workers itself, and subtracts a launcher that
-    waits from whatever number it finds.
+    ``minAvailable`` stays unset: the pod-grouper counts launcher and workers itself, and subtracts a launcher
+    that waits from whatever number it finds.
     """
     refuse_other_operator(gang, "kai")
     if not gang.queue:

@@ -1,19 +1,19 @@
 """kube-scheduler's own gangs: a PodGroup of scheduling.k8s.io, reached through the admission policy.
 
-The served MPIJobs drop ``spec.schedulingGroup`` from their templates; the policy sets it on each worker's pod from
-an annotation. Sources: k8s.io/api/scheduling (v1alpha2 of 1.36, v1beta1 of 1.37), KEP-4671, KEP-5732.
+The served MPIJobs drop ``spec.schedulingGroup`` from their templates; the policy sets it on each worker's pod
+from an annotation. Sources: k8s.io/api/scheduling (v1alpha2 of 1.36, v1beta1 of 1.37), KEP-4671, KEP-5732.
 """
 
 from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import pod_group, preference_note, refuse_other_operator
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 from arena_topo.model.keys import POD_GROUP
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return the PodGroup of the workers; the launcher is never in it. Raises ``UsageError`` where it has no effect."""
+    """Return the PodGroup of the workers, without the launcher. Raises ``UsageError`` if it has no effect."""
     refuse_other_operator(gang, "native")
     if not gang.api:
         raise UsageError(
@@ -22,8 +22,8 @@ def decorate(gang: Gang) -> Decoration:
         )
     if not gang.admission:
         raise UsageError(
-            "--gang-scheduler native cannot be used: MPIJob templates drop the pods' schedulingGroup, and the "
-            "admission policy that sets it is not installed, or is an old one",
+            "--gang-scheduler native cannot be used: MPIJob templates drop the pods' schedulingGroup, and "
+            "the admission policy that sets it is not installed, or is an old one",
             hint="ask the cluster's admin for: arena-topo cluster setup --apply",
         )
     return Decoration(

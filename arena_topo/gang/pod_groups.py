@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job import Gang
+from arena_topo.model.gang import Gang
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
 from arena_topo.model.kind import Kind, title
 from arena_topo.model.objects import Object
@@ -24,10 +24,10 @@ def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:
 def operator_policy(gang: Gang) -> dict[str, Any]:
     """Return ``runPolicy.schedulingPolicy`` for an operator that creates, or may create, the PodGroup itself.
 
-    Its own default counts the launcher also where that waits for the workers, and then nothing starts. An operator
-    that creates no PodGroup ignores it.
+    Its own default counts the launcher even if that waits for the workers, and then nothing starts. An
+    operator that creates no PodGroup ignores it.
     """
-    # None: the operator's flags cannot be seen, so that it may create one.
+    # None: the operator's flags are unknown, so that it may create one.
     may_create_one = gang.operator_gangs != "" and _has_run_policy(gang.kind)
     return {"minAvailable": gang.size} if may_create_one else {}
 
@@ -63,18 +63,20 @@ def unsupported_version(gang: Gang, backend: str, why: str) -> UsageError:
 
 
 def refuse_other_operator(gang: Gang, backend: str, *own: str) -> None:
-    """Raise ``UsageError`` where the operator puts every job under another gang scheduler than *own*.
+    """Raise ``UsageError`` if the operator puts every job under another gang scheduler than *own*.
 
-    It overwrites the scheduler's name and creates a PodGroup of its own. The operator of v1alpha1 does neither.
+    It overwrites the scheduler's name and creates a PodGroup of its own. The operator of v1alpha1 does
+    neither.
     """
     scheduler = gang.operator_gangs
     if not scheduler or scheduler in own or not _has_run_policy(gang.kind):
         return
     fitting = "volcano" if scheduler == "volcano" else "coscheduling"
     raise UsageError(
-        f"--gang-scheduler {backend} cannot be used: this cluster's MPI operator puts every job under {scheduler} "
-        "(its --gang-scheduling)",
-        hint=f"use --gang-scheduler {fitting}, or ask the cluster's admin to start the operator without that flag",
+        f"--gang-scheduler {backend} cannot be used: this cluster's MPI operator puts every job under "
+        f"{scheduler} (its --gang-scheduling)",
+        hint=f"use --gang-scheduler {fitting}, or ask the cluster's admin to start the operator without "
+        "that flag",
     )
 
 
@@ -82,9 +84,9 @@ def level_note(gang: Gang, backend: str) -> tuple[str, ...]:
     """Return the note for a level that *backend* cannot enforce, since it knows none."""
     if not gang.level:
         return ()
-    return (f"{backend} does not know topology levels: {gang.level} is enforced by the pins alone",)
+    return (f"{backend} does not know topology levels: {gang.level} is enforced by the pins only",)
 
 
 def preference_note(backend: str, level: str) -> str:
-    """Return the note for a level that is only preferred, where *backend* enforces required ones."""
-    return f"{backend} enforces required levels only: {level} is a preference, and the pins alone honour it"
+    """Return the note for a level that is only preferred, while *backend* enforces only required ones."""
+    return f"{backend} enforces required levels only: {level} is a preference, and only the pins honour it"

@@ -1,7 +1,7 @@
 """Volcano: a PodGroup, its name as an annotation of the pods, and HyperNode tiers for the topology.
 
-Sources: volcano 1.15 (staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1, pkg/scheduler/api/job_info.go),
-mpi-operator 0.8.2 (pkg/controller/podgroup.go).
+Sources: volcano 1.15 (staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1,
+pkg/scheduler/api/job_info.go), mpi-operator 0.8.2 (pkg/controller/podgroup.go).
 """
 
 from typing import Any
@@ -14,20 +14,23 @@ from arena_topo.gang.pod_groups import (
     total_requests,
 )
 from arena_topo.model import keys
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 
 _SCHEDULER = "volcano"
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return what makes the gang one PodGroup: the operator's where it creates one, else our own.
+    """Return what makes the gang one PodGroup: the operator's if it creates one, else our own.
 
     The operator replaces the whole specification of its PodGroup, so that a level cannot be set there.
     """
     refuse_other_operator(gang, "volcano", _SCHEDULER)
     together = f"Volcano starts {gang.size} pods together"
     if operator_creates_group(gang):
-        note = f"the MPI operator writes Volcano's PodGroup and drops the level: {gang.level} is enforced by the pins alone"
+        note = (
+            "the MPI operator writes Volcano's PodGroup and drops the level: "
+            f"{gang.level} is enforced by the pins only"
+        )
         return Decoration(
             scheduler_name=_SCHEDULER,
             scheduling_policy={**operator_policy(gang), **_queue(gang), **_priority(gang, "priorityClass")},
@@ -58,7 +61,7 @@ def _spec(gang: Gang) -> dict[str, Any]:
 
 
 def _topology(gang: Gang) -> dict[str, Any]:
-    """Return the tier that holds the gang: by number, the lower the closer, or by the name of its HyperNodes."""
+    """Return the tier that holds the gang: by number, lower is closer, or by the name of its HyperNodes."""
     mode = "hard" if gang.required else "soft"
     # Volcano numbers its tiers, the lowest is the closest; a number can only be meant as one.
     if gang.level.isdecimal():

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from arena_topo.gang.pod_groups import level_note, refuse_other_operator
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 from arena_topo.model.keys import YUNIKORN
 
 _SCHEDULER = "yunikorn"
@@ -20,7 +20,8 @@ _LONGEST_LABEL = 63
 def decorate(gang: Gang) -> Decoration:
     """Return the task groups, and for each role the name of its own.
 
-    A launcher that waits for the workers is in none: its placeholder would time out before the launcher is created.
+    A launcher that waits for the workers is in none: its placeholder would time out before the launcher is
+    created.
     """
     refuse_other_operator(gang, "yunikorn")
     groups = [_group("worker", gang.workers, gang.requests, gang.placement)]
@@ -55,7 +56,8 @@ def decorate(gang: Gang) -> Decoration:
 def _application(gang: Gang) -> str:
     """Return the application's id, unique in the whole cluster and short enough for a label."""
     name = f"{gang.kind.kind.lower()}-{gang.namespace}-{gang.job}"
-    # A label ends at 63 characters; a cut name alone could be that of another job, so a digest of the whole follows.
+    # A label ends at 63 characters; a cut name could be that of another job, so a digest of the whole
+    # follows.
     if len(name) <= _LONGEST_LABEL:
         return name
     digest = sha256(f"{gang.namespace}/{gang.job}".encode()).hexdigest()[:10]
@@ -66,5 +68,5 @@ def _application(gang: Gang) -> str:
 def _group(
     name: str, count: int, requests: Mapping[str, str], placement: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a task group. Placeholders must go where their pods may, so that it repeats what constrains those."""
+    """Return a task group. Placeholders must fit where their pods do: it repeats the constraints of those."""
     return {"name": name, "minMember": count, "minResource": dict(requests), **placement}

@@ -1,1 +1,1 @@
-"""Kinds of jobs: what each says of its roles, the names and labels of its pods, and how it is suspended and ends."""
+"""Kinds of jobs: the roles of each, the names and labels of its pods, and how it is suspended and ends."""

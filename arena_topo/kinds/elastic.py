@@ -1,10 +1,12 @@
 """Jobs that grow and shrink while they run: which may, between which numbers of pods, and why others may not.
 
-A PyTorchJob says so in its ``elasticPolicy``, as the operator and torchrun read it. An MPIJob has no field for it: the
-annotation ``arena-topo.dev/elastic: 2:8`` says that its launcher starts a framework that looks for its hosts again.
+A PyTorchJob says so in its ``elasticPolicy``, as the operator and torchrun read it. An MPIJob has no field
+for it: the annotation ``arena-topo.dev/elastic: 2:8`` says that its launcher starts a framework that looks
+for its hosts again.
 
 Sources: training-operator 1.9 (pkg/apis/kubeflow.org/v1/pytorch_types.go, pytorch_defaults.go), Horovod 0.28
-(docs/elastic.rst), JobSet 0.12 (keps/463-ElasticJobsets), Trainer 2.3 (pkg/apis/trainer/v1alpha1/trainjob_types.go).
+(docs/elastic.rst), JobSet 0.12 (keps/463-ElasticJobsets), Trainer 2.3
+(pkg/apis/trainer/v1alpha1/trainjob_types.go).
 """
 
 import re
@@ -27,7 +29,7 @@ _INSTEAD = "arena-topo submit --dry-run=client --save keeps its flags, and arena
 
 
 def worker_range(kind: Kind, job: Object) -> WorkerRange | None:
-    """Return how many pods *job* may have in all, None where their number is fixed. Raises ``DocumentError``."""
+    """Return how many pods *job* may have in all, None if their number is fixed. Raises ``DocumentError``."""
     if kind.elastic is None:
         return None
     if isinstance(kind, ApiVersion):
@@ -36,7 +38,8 @@ def worker_range(kind: Kind, job: Object) -> WorkerRange | None:
     policy = job["spec"].get("elasticPolicy")
     if policy is None:
         return None
-    # One bound alone stands for both, and without any the number is the one that the job has: the operator's defaults.
+    # A single bound stands for both, and without any the number is the one that the job has: the operator's
+    # defaults.
     least, most = policy.get("minReplicas"), policy.get("maxReplicas")
     now = pods_of_job(kind, job)
     return WorkerRange(least or most or now, most or least or now)
@@ -57,7 +60,7 @@ def pods_of_job(kind: Kind, job: Object) -> int:
 
 
 def elastic_range(kind: Kind, job: Object) -> WorkerRange:
-    """Return how many pods *job* may have in all. Raises ``UsageError`` where their number is fixed, and says why."""
+    """Return how many pods *job* may have in all. Raises ``UsageError``, with the reason, if it is fixed."""
     name = job["metadata"]["name"]
     found = worker_range(kind, job)
     if found is not None:
@@ -69,8 +72,8 @@ def elastic_range(kind: Kind, job: Object) -> WorkerRange:
     elif isinstance(kind, ApiVersion):
         why = "mpirun starts a fixed number of ranks, and new workers would hold GPUs that nothing uses"
         hint = (
-            "submit it with --min-workers and --max-workers where it runs horovodrun; if its launcher finds new hosts already: "
-            f"kubectl annotate {kind.kind.lower()} {name} {ELASTIC}=MIN:MAX"
+            "submit it with --min-workers and --max-workers if it runs horovodrun; "
+            f"if its launcher finds new hosts already: kubectl annotate {kind.kind.lower()} {name} {ELASTIC}=MIN:MAX"
         )
     else:
         why = "without spec.elasticPolicy its pods learned their number when they started"
@@ -79,7 +82,7 @@ def elastic_range(kind: Kind, job: Object) -> WorkerRange:
 
 
 def _check_autoscaler(job: Object) -> None:
-    """Raise ``UsageError`` for a job whose size somebody else decides."""
+    """Raise ``UsageError`` for a job whose size an autoscaler decides."""
     if (job["spec"].get("elasticPolicy") or {}).get("metrics"):
         name = job["metadata"]["name"]
         raise UsageError(
@@ -98,7 +101,7 @@ def least_pods(kind: Kind, job: Object) -> int:
 
 
 def _meeting_point(kind: Kind, job: Object, role: str) -> int:
-    """Return the index of the worker that ``rdzvHost`` names, -1 where it names none."""
+    """Return the index of the worker that ``rdzvHost`` names, -1 if it names none."""
     host = str((job["spec"].get("elasticPolicy") or {}).get("rdzvHost") or "")
     prefix = kind.pod_name(Member(str(job["metadata"]["name"]), role, 0)).removesuffix("0")
     found = re.fullmatch(rf"{re.escape(prefix)}([0-9]{{1,6}})", host.partition(".")[0])

@@ -36,9 +36,9 @@ class IndexedJobKind:
     failed: str = "Failed"
     served_by: str = "the Job controller of Kubernetes"
     refused_by: Mapping[str, str] = field(default_factory=dict, hash=False)
-    # A cluster has batch Jobs of all sorts: those that nobody called training jobs are none of ours.
+    # A cluster has batch Jobs of all sorts: only those that are labelled as training jobs are ours.
     listed: str = f"{keys.TRAINING_JOB}=true"
-    # Its size is in two fields, which may change together alone.
+    # Its size is in two fields, which may only change together.
     elastic: Elastic | None = None
     is_pinnable: str = (
         f"has({_LABELS}) && '{keys.COMPLETION_INDEX}' in {_LABELS} && !('{keys.JOBSET_NAME}' in {_LABELS})"
@@ -47,7 +47,7 @@ class IndexedJobKind:
 
     def counts(self, job: Object) -> bool:
         """Whether *job* has the label of a training job."""
-        # A server that lies lists objects without metadata, which are nobody's jobs.
+        # A malicious server may list objects without metadata.
         return ((job.get("metadata") or {}).get("labels") or {}).get(keys.TRAINING_JOB) == "true"
 
     def replicas(self, job: Object) -> list[Replicas]:

@@ -1,7 +1,7 @@
 """The JobSet: roles that the job itself names, each some Jobs alike, each of which has some pods.
 
-A pod knows the index of its Job in the role and its own index in the Job, and not how many pods a Job has: an annotation
-of the template says it. With two pods a Job, pod 1 of Job 1 has index 3 in its role.
+A pod knows the index of its Job in the role and its own index in the Job, and not how many pods a Job has: an
+annotation of the template says it. With two pods a Job, pod 1 of Job 1 has index 3 in its role.
 
 Sources: JobSet 0.12 (api/jobset/v1alpha2/jobset_types.go, pkg/webhooks/jobset_webhook.go).
 """
@@ -21,7 +21,7 @@ NODE = "node"
 _INITIALIZERS = ("dataset-initializer", "model-initializer")
 """Roles of Trainer whose pods fetch what is trained, and end before training begins."""
 _UNPINNED = 1_000_000_000
-"""Pods per Job where nobody says it: a pod of any other Job than the first is then beyond the end of every list."""
+"""Pods per Job if unknown: a pod of any other Job than the first is then beyond the end of every list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class JobSetKind:
     )
 
     def counts(self, job: Object) -> bool:
-        """Whether *job* is none that Trainer made of a TrainJob, which has the same name and the same pods."""
+        """Whether Trainer did not create *job* from a TrainJob, which has the same name and the same pods."""
         owners = job["metadata"].get("ownerReferences") or ()
         return not any(isinstance(owner, dict) and owner.get("kind") == "TrainJob" for owner in owners)
 
@@ -74,7 +74,7 @@ class JobSetKind:
         ]
 
     def member(self, pod: Object) -> Member | None:
-        """Return which pod of its job *pod* is, None for one of a second Job whose size nobody says."""
+        """Return which pod of its job *pod* is, None for one of a second Job whose size is unknown."""
         metadata = pod["metadata"]
         labels = metadata.get("labels") or {}
         index = optional_number(labels.get(keys.COMPLETION_INDEX))
@@ -90,13 +90,14 @@ class JobSetKind:
         return f"{member.job}-{member.role}-0-{member.index}-"
 
     def is_chief(self, pod: Object) -> bool:
-        """Whether *pod* is the first of all; where Trainer made the set, the first of those that train."""
+        """Whether *pod* is the first of all; in a set that Trainer created, the first of those that train."""
         labels = pod["metadata"].get("labels") or {}
         if labels.get(keys.COMPLETION_INDEX) != "0" or labels.get(keys.JOBSET_ROLE) in _INITIALIZERS:
             return False
         if labels.get(keys.JOBSET_GLOBAL_INDEX) == "0":
             return True
-        # Behind initializers the first that trains is not the first of all. Trainer calls its role, and the container, node.
+        # Behind initializers the first that trains is not the first of all. Trainer calls its role, and the
+        # container, node.
         names = [container.get("name") for container in (pod.get("spec") or {}).get("containers") or ()]
         is_first_node = (labels.get(keys.JOBSET_ROLE), labels.get(keys.JOBSET_JOB_INDEX)) == (NODE, "0")
         return is_first_node and NODE in names

@@ -1,9 +1,10 @@
-"""The anatomy of an MPIJob of every version: its API version, its pod templates, and the names and labels of its pods.
+"""An MPIJob of every version: its API version, its pod templates, and the names and labels of its pods.
 
-v1alpha1 has one template for launcher and workers alike, v1 and v2beta1 have one for each role. All versions name a
-worker's pod by its index, which is also its line in the hostfile.
+v1alpha1 has one template for launcher and workers alike, v1 and v2beta1 have one for each role. All versions
+name a worker's pod by its index, which is also its line in the hostfile.
 
-Sources: mpi-operator 0.8.2 (``workerName``, v2beta1), training-operator 1.9 (v1), Arena's own operator (v1alpha1).
+Sources: mpi-operator 0.8.2 (``workerName``, v2beta1), training-operator 1.9 (v1), Arena's own operator
+(v1alpha1).
 """
 
 from collections.abc import Mapping
@@ -87,8 +88,8 @@ class ApiVersion(Enum):
     @property
     def selector(self) -> str:
         """The label selector of the pods of all jobs of this version."""
-        # The operator of v1 serves other kinds of jobs too, whose pods have the same labels: callers ask for those of jobs
-        # that they know.
+        # The operator of v1 serves other kinds of jobs too, whose pods have the same labels: callers ask for
+        # those of jobs that they know.
         return self.job_label
 
     @property
@@ -145,7 +146,7 @@ class ApiVersion(Enum):
 
     @property
     def is_pinnable(self) -> str:
-        """A worker, by its name: v1alpha1 gives the launcher the workers' template, and neither a role's label."""
+        """A worker, by its name: v1alpha1 gives launcher and workers one template, and no label of a role."""
         # A pod whose name is generated may have none yet when the policy sees it.
         return f"has(object.metadata.name) && object.metadata.name.matches('{_WORKER_MARKER}[0-9]+$')"
 
@@ -153,13 +154,13 @@ class ApiVersion(Enum):
     def index(self) -> str:
         """The number at the end of its name.
 
-        The label ``training.kubeflow.org/replica-index`` counts from one where the launcher is a worker too, and v1alpha1
-        has none.
+        The label ``training.kubeflow.org/replica-index`` counts from one where the launcher is a worker too,
+        and v1alpha1 has none.
         """
         return "int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
 
     def counts(self, job: Object) -> bool:  # noqa: ARG002  # no other kind is made of MPIJobs
-        """Whether somebody submitted *job*."""
+        """Whether *job* was submitted by a user."""
         return True
 
     def replicas(self, job: Object) -> list[Replicas]:
@@ -201,7 +202,7 @@ def version_of(job: Object) -> ApiVersion:
 def pod_templates(job: Object) -> Mapping[Role, Object]:
     """Return the pod template of each role of a job of ours; v1alpha1 has one for both, called the worker's.
 
-    Raises ``DocumentError`` where one is missing.
+    Raises ``DocumentError`` if one is missing.
     """
     version = version_of(job)
     try:
@@ -218,9 +219,10 @@ def pod_templates(job: Object) -> Mapping[Role, Object]:
 
 
 def replicas(job: Object) -> list[Replicas]:
-    """Return the pods of *job*, workers first. Jobs of others may lack a role or a template: nothing is raised."""
+    """Return the pods of *job*, workers first. A role or a template may be missing: nothing is raised."""
     spec = job["spec"]
-    # Only v1alpha1 has a template at the top; jobs of others are not asked for their apiVersion, which may be unknown.
+    # Only v1alpha1 has a template at the top; jobs of others are not asked for their apiVersion, which may be
+    # unknown.
     if "template" in spec:
         return [Replicas("worker", int(spec.get("replicas") or 1), spec["template"], "/spec/template")]
     specs = spec.get("mpiReplicaSpecs") or {}
@@ -258,7 +260,7 @@ def worker_name(job: str, index: int) -> str:
 
 
 def parse_worker_name(pod: str) -> WorkerName | None:
-    """Return the job and the index that the name *pod* holds, None where it is no worker's name.
+    """Return the job and the index that the name *pod* holds, None if it is not a worker's name.
 
     A job's own name may contain the marker: ``my-worker-0-worker-3`` is worker 3 of ``my-worker-0``.
     """

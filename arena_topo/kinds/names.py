@@ -1,7 +1,7 @@
 """Names of jobs: which job a text names, and which names the pods of a kind leave room for.
 
-Sources: the pods of MPIJob v2beta1, and the Services of the training operator's jobs, have DNS-1035 labels for names
-(mpi-operator, validation.go; training-operator, pkg/webhooks).
+Sources: the pods of MPIJob v2beta1, and the Services of the training operator's jobs, have DNS-1035 labels
+for names (mpi-operator, validation.go; training-operator, pkg/webhooks).
 """
 
 from arena_topo.errors import UsageError
@@ -17,8 +17,9 @@ _DIGIT_MAY_COME_FIRST = (ApiVersion.V1, ApiVersion.V1ALPHA1)
 def named_job(text: str) -> str:
     """Return the name of the job that *text* refers to, ``NAME`` or kubectl's ``mpijob/NAME``.
 
-    It is all that may become part of a path of the API: an empty name would stand for all jobs, and ``job/status`` for
-    a part of one. Jobs that others submitted may have longer names than ours, with dots. Raises ``UsageError``.
+    It is all that may become part of a path of the API: an empty name would stand for all jobs, and
+    ``job/status`` for a part of one. Jobs that others submitted may have longer names than ours, with dots.
+    Raises ``UsageError``.
     """
     kind, slash, name = text.rpartition("/")
     is_job = not slash or kind.lower() in _words_of_kinds()
@@ -31,7 +32,7 @@ def named_job(text: str) -> str:
 
 
 def check_pod_names(name: str, workers: int, kind: Kind, role: str = "worker") -> None:
-    """Raise ``UsageError`` where *kind* names so many *workers*, or pods of another *role*, so that *name* cannot be used."""
+    """Raise ``UsageError`` if *kind* cannot name so many *workers*, or pods of another *role*, by *name*."""
     if kind not in _DIGIT_MAY_COME_FIRST and not name[0].isalpha():
         raise UsageError(
             f"the job name {name!r} must start with a letter: the workers' host names are made from it",
@@ -48,7 +49,7 @@ def check_pod_names(name: str, workers: int, kind: Kind, role: str = "worker") -
 
 def _words_of_kinds() -> frozenset[str]:
     """Return what may stand before the slash of KIND/NAME: what kubectl prints and takes."""
-    # Most people type the name alone, and every kind takes its time to import.
+    # Most people type only the name, and every kind takes its time to import.
     from arena_topo.kinds.table import KINDS
 
     return frozenset(

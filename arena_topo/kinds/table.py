@@ -29,7 +29,7 @@ def kind_of(job: Object) -> Kind:
 
 
 def check_templates(kind: Kind, job: Object) -> None:
-    """Raise ``DocumentError`` where a role of *job*, one of ours, has no pod template that could be written to."""
+    """Raise ``DocumentError`` if a role of *job*, one of ours, has no writable pod template."""
     if isinstance(kind, ApiVersion):
         pod_templates(job)
     elif not all(replicas.template for replicas in kind.replicas(job)):
@@ -37,10 +37,10 @@ def check_templates(kind: Kind, job: Object) -> None:
 
 
 def newest_kind(word: str) -> Kind:
-    """Return the kind that *word* names, in its newest version. Raises ``LookupError`` for a word that names none."""
+    """Return the kind that *word* names, in its newest version. Raises ``LookupError`` if it names none."""
     return kinds_called(word)[0]
 
 
 def kinds_called(word: str) -> tuple[Kind, ...]:
-    """Return the kinds that *word* names, as in ``--type``; empty where it names none."""
+    """Return the kinds that *word* names, as in ``--type``; empty if it names none."""
     return tuple(kind for kind in KINDS if word.lower() in kind.words)

@@ -1,4 +1,4 @@
-"""What the jobs of kubeflow/training-operator have in common: a template for each role under one key of the spec.
+"""The jobs of kubeflow/training-operator: a template for each role under one key of the spec.
 
 Source: training-operator 1.9 (pkg/controller.v1/common/pod.go, pkg/apis/kubeflow.org/v1).
 """
@@ -17,8 +17,8 @@ from arena_topo.model.text.json import optional_number
 class TrainingOperatorKind:
     """A ``Kind`` of kubeflow.org/v1.
 
-    ``specs`` is the key of the replica specs; ``roles`` gives the name of each role, as pods have it, its key there, in
-    the order of ranks. ``serves`` and ``anywhere`` are as in ``Replicas``, by role.
+    ``specs`` is the key of the replica specs; ``roles`` gives the name of each role, as pods have it, its key
+    there, in the order of ranks. ``serves`` and ``anywhere`` are as in ``Replicas``, by role.
     """
 
     kind: str
@@ -75,7 +75,7 @@ class TrainingOperatorKind:
         return f"{self.kind.lower()}-controller"
 
     def counts(self, job: Object) -> bool:  # noqa: ARG002  # no other kind is made of these
-        """Whether somebody submitted *job*."""
+        """Whether *job* was submitted by a user."""
         return True
 
     def replicas(self, job: Object) -> list[Replicas]:
@@ -117,11 +117,11 @@ class TrainingOperatorKind:
         return f"{member.job}-{member.role}-{member.index}"
 
     def is_chief(self, pod: Object) -> bool:
-        """Whether *pod* is the one whose end is the job's: the master, the chief, or worker 0 where there is neither."""
+        """Whether the end of *pod* is the job's: the master, the chief, or worker 0 without either."""
         return (pod["metadata"].get("labels") or {}).get(keys.OPERATOR_JOB_ROLE) == "master"
 
     def chief_role(self, job: Object) -> str:
-        """Return the first role of the job by rank: master or chief, and the workers' where there is neither."""
+        """Return the first role of the job by rank: master or chief, and the workers' without either."""
         return next((replicas.role for replicas in self.replicas(job)), "pod")
 
 
@@ -137,12 +137,13 @@ PYTORCHJOB = TrainingOperatorKind(
     container="pytorch",
     specs="pytorchReplicaSpecs",
     roles={"master": "Master", "worker": "Worker"},
-    # Without rdzvHost the rendezvous is at worker 0, also where there is a master.
+    # Without rdzvHost the rendezvous is at worker 0, even if there is a master.
     elastic=Elastic("worker", "/spec/pytorchReplicaSpecs/Worker/replicas", keeps=1),
 )
 
 
-# The TFJob: a chief, workers, parameter servers and an evaluator, of which a job may lack any; all know all by TF_CONFIG.
+# The TFJob: a chief, workers, parameter servers and an evaluator, of which a job may lack any; all know all
+# by TF_CONFIG.
 #
 # Source: training-operator 1.9 (pkg/apis/kubeflow.org/v1/tensorflow_types.go, pkg/controller.v1/tensorflow).
 

@@ -1,9 +1,9 @@
-"""The TrainJob of Kubeflow Trainer: a runtime that an admin wrote, made a JobSet of the same name, whose role node trains.
+"""The TrainJob of Kubeflow Trainer: an admin's runtime, made a JobSet of its name, whose role node trains.
 
-The pod template lies in the runtime. What of it may be changed is a patch on the job, one for each manager, and only while
-the job is suspended and no pod is left. Ours has the pins, and what the runtime says of nodes, so that a reader of the
-job alone knows where its pods may go; what they request and how many they are is in annotations where the job leaves it to
-the runtime.
+The pod template lies in the runtime. What of it may be changed is a patch on the job, one for each manager,
+and only while the job is suspended and no pod is left. Ours has the pins, and what the runtime says of nodes,
+so that the job by itself says where its pods may go; what they request and how many they are is in
+annotations where the job leaves it to the runtime.
 
 Source: trainer 2.3 (pkg/apis/trainer/v1alpha1/trainjob_types.go, pkg/runtime/framework/plugins/jobset).
 """
@@ -15,8 +15,8 @@ from arena_topo.kinds.jobset import JOBSET, NODE
 from arena_topo.model import keys
 from arena_topo.model.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.documents import Named, misfit, quantity
 from arena_topo.model.text.json import optional_number, read_json
-from arena_topo.model.text.shapes import Named, misfit, quantity
 
 MANAGER = f"{keys.OUR_DOMAIN}/planner"
 """By it Trainer tells our patch from those of others."""
@@ -58,11 +58,11 @@ class _TrainJobKind:
     index: str = JOBSET.index
 
     def counts(self, job: Object) -> bool:  # noqa: ARG002  # no other kind is made of TrainJobs
-        """Whether somebody submitted *job*."""
+        """Whether *job* was submitted by a user."""
         return True
 
     def replicas(self, job: Object) -> list[Replicas]:
-        """Return the pods of *job* that train; those of initializers end before, and are the runtime's own affair."""
+        """Return the pods of *job* that train; initializers end before, and belong to the runtime."""
         template, path = _patched(job) or ({"metadata": {}, "spec": {}}, "")
         whole = {
             **template,
@@ -92,7 +92,7 @@ class _TrainJobKind:
 
 
 def with_patch(job: Object) -> Object:
-    """Return *job* with a patch of ours for the pods that train, empty where it has none yet; nothing else is copied."""
+    """Return *job* with our patch for the pods that train, empty if it is new; nothing else is copied."""
     if _patched(job):
         return job
     template: Object = {"metadata": {"labels": {}, "annotations": {}}, "spec": {}}
@@ -103,23 +103,23 @@ def with_patch(job: Object) -> Object:
 
 
 def _patched(job: Object) -> tuple[Object, str] | None:
-    """Return the pod template of our patch and the JSON pointer to it, None where there is none."""
+    """Return the pod template of our patch and the JSON pointer to it, None if there is none."""
     for number, patch in enumerate(job["spec"].get("runtimePatches") or ()):
         if patch.get("manager") != MANAGER:
             continue
         spec = ((patch.get("trainingRuntimeSpec") or {}).get("template") or {}).get("spec") or {}
-        for place, role in enumerate(spec.get("replicatedJobs") or ()):
+        for index, role in enumerate(spec.get("replicatedJobs") or ()):
             template = ((role.get("template") or {}).get("spec") or {}).get("template")
             if role.get("name") == NODE and template:
                 path = (
-                    f"/spec/runtimePatches/{number}/trainingRuntimeSpec/template/spec/replicatedJobs/{place}"
+                    f"/spec/runtimePatches/{number}/trainingRuntimeSpec/template/spec/replicatedJobs/{index}"
                 )
                 return template, f"{path}/template/spec/template"
     return None
 
 
 def _resources(job: Object) -> Object:
-    """Return what a pod requests: as the runtime and the job say together, where that was written down, else as the job says."""
+    """Return what a pod requests: as noted of runtime and job together, else as the job says."""
     if noted := _annotation(job, keys.POD_REQUESTS):
         requests = _quantities(noted)
         return {"requests": requests, "limits": requests}
@@ -128,7 +128,7 @@ def _resources(job: Object) -> Object:
 
 
 def _quantities(text: str) -> Object:
-    """Return the quantities that *text* has as JSON, none where it is anything else: anybody may write an annotation."""
+    """Return the quantities in the JSON *text*, none if it is anything else: users may write annotations."""
     try:
         value = read_json(text)
     except ValueError:
@@ -140,7 +140,7 @@ def _count(job: Object) -> int:
     nodes = (job["spec"].get("trainer") or {}).get("numNodes")
     if nodes is not None:
         return int(nodes)
-    # Nobody but the runtime knows it.
+    # Only the runtime knows it.
     return optional_number(_annotation(job, keys.POD_COUNT)) or 1
 
 

@@ -1,9 +1,10 @@
-"""The admission policy: the lists that a pod template carries for all of its pods become the pins of each pod.
+"""The admission policy: the lists that a pod template carries for its pods become the pins of each pod.
 
-One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its creation. Which
-entry of the lists is a pod's own depends on its kind, whose module knows it in CEL; the template of a role says where
-the role begins in the lists. A worker of an MPIJob is known by its name, which is the same as its line in the hostfile;
-pods of other kinds by labels. No process has to stay alive for it, and a recreated pod gets its place again.
+One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its
+creation. Which entry of the lists is a pod's own depends on its kind, whose module knows it in CEL; the
+template of a role says where the role begins in the lists. A worker of an MPIJob is known by its name, which
+is the same as its line in the hostfile; pods of other kinds by labels. No process has to stay alive for it,
+and a recreated pod gets its node again.
 
 Source: k8s.io/api/admissionregistration/v1.
 """
@@ -60,7 +61,7 @@ def policy_objects(api: str, *, gangs: bool) -> tuple[Object, Object]:
 
 
 def installed_version(policy: Object) -> int:
-    """Return the version of an installed policy, 0 where it has none."""
+    """Return the version of an installed policy, 0 if it has none."""
     text = str((policy["metadata"].get("labels") or {}).get(POLICY_VERSION, ""))
     return int(text) if text.isdecimal() else 0
 
@@ -87,7 +88,8 @@ def _object(api: str, kind: str, spec: Object) -> Object:
 def _spec(*, gangs: bool) -> Object:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     return {
-        # A worker that was created without its pins would run anywhere: better no worker than one in the wrong place.
+        # A worker that was created without its pins would run anywhere: better no worker than one in the
+        # wrong place.
         "failurePolicy": "Fail",
         # The first pass removes the lists, so that a second one would have none to read.
         "reinvocationPolicy": "Never",
@@ -124,7 +126,7 @@ _RULES = tuple(dict.fromkeys((kind.is_pinnable, kind.index) for kind in reversed
 
 
 def _index() -> str:
-    """Return the place of the pod in the lists: its index in its role, after the roles before its own.
+    """Return the index of the pod in the lists: its index in its role, after the roles before its own.
 
     Only pods of the kinds come here, so that the last rule need not ask whether it applies.
     """
@@ -144,11 +146,12 @@ def _has_an_index() -> str:
 
 
 def _lookup(name: str, key: str) -> list[dict[str, str]]:
-    """Return variables that hold the pod's own value of list *key*: that of the last run that starts by its index.
+    """Return variables with the pod's own value of list *key*: that of the last run that starts by its index.
 
-    For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and ``4:node-b``, so
-    that its value is ``node-b``. The runs are looked at in blocks: the first run of each, and then those of one block. Anybody
-    may write a list, and the API server reads it for each pod: its form is asked first, which takes time by its length alone.
+    For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and
+    ``4:node-b``, so that its value is ``node-b``. The runs are read in blocks: the first run of each, and
+    then those of one block. Users may write any list, and the API server reads it for each pod: its form is
+    checked first, in time linear in its length.
     """
     text, runs = f"{_ANNOTATIONS}['{key}']", f"variables.{name}Runs"
 
@@ -160,7 +163,7 @@ def _lookup(name: str, key: str) -> list[dict[str, str]]:
     return [
         {
             "name": f"{name}Runs",
-            # Where there is no such list, a single run without a value pins nobody; one that is no run is refused.
+            # Without such a list, a single run without a value pins no pod; a malformed run is refused.
             "expression": f"!('{key}' in {_ANNOTATIONS}) ? ['0:'] : {text}.matches('{_FORM}') ? {text}.split(',') : ['']",
         },
         {
@@ -183,13 +186,14 @@ def _node_patch() -> str:
     # A JSON patch cannot add a key to a map that does not exist.
     into = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector/{key}', value: variables.node}}"
     fresh = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector', value: {{'{HOSTNAME}': variables.node}}}}"
-    # Somebody who chose a node for this pod knows better than a plan that was made before: the pod keeps it.
+    # A node that was chosen for this pod is newer than the plan: the pod keeps it.
     is_chosen = f"'{HOSTNAME}' in object.spec.nodeSelector"
     return f"variables.node == '' ? [] : !has(object.spec.nodeSelector) ? [{fresh}] : {is_chosen} ? [] : [{into}]"
 
 
 def _gpu_patch() -> str:
-    # A comma separates the runs of a list, so the UUIDs in it are joined by a plus sign, and by commas for HAMi.
+    # A comma separates the runs of a list, so the UUIDs in it are joined by a plus sign, and by commas for
+    # HAMi.
     path = f"/metadata/annotations/{HAMI_USE_GPUS.replace('/', '~1')}"
     patch = f"JSONPatch{{op: 'add', path: '{path}', value: variables.gpus.replace('+', ',')}}"
     return f"variables.gpus == '' ? [] : [{patch}]"
@@ -198,7 +202,8 @@ def _gpu_patch() -> str:
 def _claim_patch() -> str:
     """Return the patch that gives the pod its claim, and the first container the claimed GPUs.
 
-    It is an apply configuration, because a JSON patch with a list of objects makes kube-apiserver 1.36.3 panic.
+    It is an apply configuration, because a JSON patch with a list of objects makes kube-apiserver 1.36.3
+    panic.
     """
     claim = f"Object.spec.resourceClaims{{name: '{_CLAIM}', resourceClaimName: variables.claim}}"
     used = f"Object.spec.containers.resources.claims{{name: '{_CLAIM}'}}"
@@ -217,7 +222,7 @@ def _group_patch() -> str:
 
 
 def _removal_patch() -> str:
-    """Return the patch that removes the lists from the pod: they describe every pod of its role, and may be long."""
+    """Return the patch that removes the lists, which describe every pod of the role and may be long."""
     return " + ".join(
         f"('{key}' in {_ANNOTATIONS} ? [JSONPatch{{op: 'remove', "
         f"path: '/metadata/annotations/{key.replace('/', '~1')}'}}] : [])"

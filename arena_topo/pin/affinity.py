@@ -1,6 +1,6 @@
 """The weakest enforcement: the workers may use the planned nodes and no others. Every scheduler honours it.
 
-It does not decide which worker goes where. Where every node gets the same number of workers, a spread constraint
+It does not decide which worker goes where. If every node gets the same number of workers, a spread constraint
 enforces that number.
 """
 
@@ -12,15 +12,15 @@ from arena_topo.model.objects import Object
 
 
 def node_term(hostnames: Sequence[str]) -> Object:
-    """Return the expression that holds a pod to the nodes whose hostname labels are *hostnames*, one per worker."""
+    """Return the expression that restricts a pod to the nodes labelled *hostnames*, one per worker."""
     return {"key": HOSTNAME, "operator": "In", "values": list(dict.fromkeys(hostnames))}
 
 
 def spread_constraint(job: str, hostnames: Sequence[str]) -> Object | None:
-    """Return the constraint that gives every node its number of workers, None where none could.
+    """Return the constraint that gives every node its number of workers, None if none could.
 
-    With *hostnames* ``a, a, b, b`` a skew of at most one leaves four workers no other split than two and two; with
-    ``a, a, a, b`` it would forbid the plan itself.
+    With *hostnames* ``a, a, b, b`` a skew of at most one leaves four workers no other split than two and two;
+    with ``a, a, a, b`` it would forbid the plan itself.
     """
     counts = set(Counter(hostnames).values())
     # On one node there is nothing to spread, and uneven numbers are no spread.

@@ -1,4 +1,4 @@
-"""Exact GPUs by Dynamic Resource Allocation: a claim for each worker that its own GPUs alone satisfy.
+"""Exact GPUs by Dynamic Resource Allocation: a claim for each worker that only its own GPUs satisfy.
 
 Source: k8s.io/api/resource (v1 and v1beta2 have ``exactly``, v1beta1 has its fields one level up); the driver
 k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.nvidia.com``.
@@ -45,7 +45,7 @@ def same_gpus(existing: Object, wanted: Object) -> bool:
 def _request(uuids: Sequence[str], version: str) -> Object:
     listed = ", ".join(f'"{uuid}"' for uuid in uuids)
     selector = {"cel": {"expression": f'device.attributes["{DRA_GPU}"].uuid in [{listed}]'}}
-    # The UUIDs alone decide which GPUs; the count makes sure that the claim gets all of them.
+    # The UUIDs decide which GPUs; the count makes sure that the claim gets all of them.
     exactly = {
         "deviceClassName": DRA_GPU,
         "allocationMode": "ExactCount",

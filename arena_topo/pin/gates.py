@@ -1,4 +1,4 @@
-"""Releasing a gated worker to its place: one patch that names its node and removes our gate.
+"""Releasing a gated worker to its node: one patch that names the node and removes our gate.
 
 Source: KEP-3838; while a pod is gated its node selector may be added to, and its annotations changed.
 """
@@ -17,8 +17,8 @@ def is_gated(pod: Object) -> bool:
 def release_patch(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
     """Return the merge patch that releases *pod* to the node with the label *hostname*.
 
-    It names the version of the pod that was read: after a change in between the server refuses it. *uuids* are the
-    GPUs that HAMi is to allocate to it.
+    It names the version of the pod that was read, so that the server refuses it after any other change.
+    *uuids* are the GPUs that HAMi is to allocate to it.
     """
     # A merge patch replaces the whole list, so the gates of others are repeated in it.
     gates = [{"name": gate} for gate in _gates(pod) if gate != GANG_GATE]

@@ -1,9 +1,9 @@
-"""Where each worker of a gang belongs, as annotations of the one pod template that all of them share.
+"""The node, GPUs and claim of each worker of a gang, as annotations of the pod template that all share.
 
-A list has a value for each worker, by its index, written as runs: ``0:node-a,4:node-b,8:`` says that workers 0 to 3
-belong to ``node-a``, 4 to 7 to ``node-b``, and that the list ends before worker 8. A worker whose value is empty is not
-pinned. The admission policy (``arena_topo.pin.admission``) looks a worker up in CEL, which has no counting loop: so each
-run stores its first index, and not its length.
+A list has a value for each worker, by its index, written as runs: ``0:node-a,4:node-b,8:`` says that workers
+0 to 3 belong to ``node-a``, 4 to 7 to ``node-b``, and that the list ends before worker 8. A worker whose
+value is empty is not pinned. The admission policy (``arena_topo.pin.admission``) looks a worker up in CEL,
+which has no counting loop: so each run stores its first index, and not its length.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from arena_topo.model.keys import PIN_CLAIMS, PIN_GPUS, PIN_NODES
 from arena_topo.model.text.json import cut, whole_number
 
 LONGEST = 240 * 1024
-"""Bytes that pins may take. All annotations of an object have 262144 together (apimachinery, ValidateAnnotations)."""
+"""Bytes that pins may take; all annotations together have 262144 (apimachinery, ValidateAnnotations)."""
 
 _GPU_SEPARATOR = "+"
 _SHOWN = 60
@@ -22,7 +22,7 @@ _SHOWN = 60
 
 
 def encoded(values: Sequence[str]) -> str:
-    """Return *values* as runs: ``["a", "a", "b"]`` becomes ``0:a,2:b,3:``. Raises ``ValueError`` for one with a comma."""
+    """Return *values* as runs: ``["a", "a", "b"]`` becomes ``0:a,2:b,3:``. Raises ``ValueError`` for a comma."""
     if bad := [value for value in values if "," in value]:
         raise ValueError(f"{bad[0]!r} has a comma")
     starts = [i for i, value in enumerate(values) if i == 0 or values[i - 1] != value]
@@ -30,7 +30,7 @@ def encoded(values: Sequence[str]) -> str:
 
 
 def decoded(text: str, most: int) -> list[str]:
-    """Return the values of the runs *text*, at most *most*. Raises ``ValueError`` for what ``encoded`` did not write.
+    """Return the values of the runs *text*, at most *most*. Raises ``ValueError`` for any other text.
 
     >>> decoded("0:a,2:b,3:", 8)
     ['a', 'a', 'b']
@@ -59,12 +59,12 @@ def pin_annotations(
     """
     lists = {PIN_NODES: nodes, PIN_GPUS: [_GPU_SEPARATOR.join(uuids) for uuids in gpus], PIN_CLAIMS: claims}
     annotations = {key: encoded(values) for key, values in lists.items() if values}
-    # Checked here: the API server would refuse the job for a reason that nobody would connect with pins.
+    # Checked here: the API server's refusal would not mention pins.
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > LONGEST:
         raise UsageError(
-            f"the pins of {max(map(len, lists.values()))} workers take {size} bytes, and an object's annotations "
-            f"have room for {LONGEST}",
-            hint="pin nodes alone with --pin workers, or request fewer and larger workers",
+            f"the pins of {max(map(len, lists.values()))} workers take {size} bytes, "
+            f"and an object's annotations have room for {LONGEST}",
+            hint="pin only nodes, with --pin workers, or request fewer and larger workers",
         )
     return annotations

@@ -7,7 +7,7 @@ import pytest
 
 from arena_topo.agent.run import Agent
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.hardware import Hardware
+from arena_topo.model.cluster import Hardware
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.objects import NodeFacts, PodKey

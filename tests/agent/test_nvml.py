@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.agent.hardware import read_hardware
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.hardware import LinkClass, ShareMode
+from arena_topo.model.cluster import LinkClass, ShareMode
 from tests.agent.fake_nvml import FakeNvml
 from tests.agent.pci_tree import machine
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform

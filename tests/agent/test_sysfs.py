@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from arena_topo.agent.hardware import read_hardware
-from arena_topo.model.hardware import Nic
+from arena_topo.model.cluster import Nic
 from tests.agent.fake_nvml import FakeNvml
 from tests.agent.pci_tree import card, device, machine
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH

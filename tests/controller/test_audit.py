@@ -6,37 +6,26 @@ from datetime import timedelta
 
 import pytest
 
-from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.report import audit
 from arena_topo.controller.state import ClusterState
 from arena_topo.model.keys import CONTROLLER, PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
-from tests.controller.world import GPU, START, Controller, World
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage
+from tests.controller.world import START, World, controller
+from tests.objects import plan_record
 
 
 def confirmed(*nodes: str, gpus: int = 8, enforcement: Enforcement = Enforcement.ADMISSION) -> PlanRecord:
     """Return a confirmed plan with a worker on each of *nodes*."""
-    return PlanRecord(
-        stage=Stage.CONFIRMED,
-        slots=tuple(Slot(worker, node) for worker, node in enumerate(nodes)),
-        worker_requests={GPU: gpus},
-        enforcement=enforcement,
-    )
+    return plan_record(*nodes, gpus=gpus, enforcement=enforcement)
 
 
-def submit(world: World, name: str, record: PlanRecord, gpus: int = 8) -> None:
+def submit_running(world: World, name: str, record: PlanRecord, gpus: int = 8) -> None:
     """Create a job that runs by *record*."""
     workers = len(record.slots)
     world.submit(name, workers, gpus, record=record)
     job = world.latest["mpijobs"][f"uid-{name}"]
     job["spec"]["runPolicy"] = {**job["spec"].get("runPolicy", {}), "suspend": False}
-
-
-def controller(world: World) -> Controller:
-    """Return a controller whose clock is the world's."""
-    return Controller(world, Placer(Rules(), lambda: world.seconds))
 
 
 def found(world: World, *, names_others: bool = False) -> list[tuple[str, str, str]]:
@@ -58,8 +47,8 @@ def test_nothing_is_amiss_with_the_plans_of_a_controller() -> None:
 def test_two_plans_for_the_same_gpus_are_told_on_the_younger_job() -> None:
     """With the older one's name, and the node."""
     world = World()
-    submit(world, "old", confirmed("a", "b"))
-    submit(world, "young", confirmed("b", "c"))
+    submit_running(world, "old", confirmed("a", "b"))
+    submit_running(world, "young", confirmed("b", "c"))
     before = world.latest
     assert [("young", "PlanConflict", "more is planned than there is on b next to default/old")] == found(
         world
@@ -74,10 +63,10 @@ def test_two_plans_for_the_same_gpus_are_told_on_the_younger_job() -> None:
 def test_jobs_of_other_namespaces_are_counted(*, names_others: bool, expected: str) -> None:
     """They are named where everybody may read who uses the GPUs."""
     world = World()
-    submit(world, "older", confirmed("a"))
+    submit_running(world, "older", confirmed("a"))
     world.latest["mpijobs"]["uid-older"]["metadata"]["namespace"] = "other"
-    submit(world, "old", confirmed("b"))
-    submit(world, "young", confirmed("a", "b"))
+    submit_running(world, "old", confirmed("b"))
+    submit_running(world, "young", confirmed("a", "b"))
     ((_, _, message),) = found(world, names_others=names_others)
     assert f"more is planned than there is on a, b next to {expected}" == message
 
@@ -88,7 +77,9 @@ def test_the_same_gpus_are_found_where_there_would_be_enough_of_them() -> None:
     for name, gpus in (("old", (0, 1)), ("young", (1, 2)), ("other", (4, 5))):
         record = confirmed("a", gpus=2)
         slots = (Slot(0, "a", gpus),)
-        submit(world, name, replace(record, slots=slots, gpu_enforcement=GpuEnforcement.UUIDS), gpus=2)
+        submit_running(
+            world, name, replace(record, slots=slots, gpu_enforcement=GpuEnforcement.UUIDS), gpus=2
+        )
     assert [("young", "PlanConflict")] == [finding[:2] for finding in found(world)]
 
 
@@ -99,8 +90,10 @@ def test_a_worker_that_runs_elsewhere_is_told() -> None:
     controller(world).settle()
     (pod,) = world.latest["pods"].values()
     pod["spec"]["nodeName"] = "d"
-    submit(world, "next", confirmed("a"))
-    assert [("job", "PlanNotKept", "not where it is planned: worker 0 on d, planned on a")] == found(world)
+    submit_running(world, "next", confirmed("a"))
+    assert [("job", "PlanNotKept", "it runs elsewhere than planned: worker 0 on d, planned on a")] == found(
+        world
+    )
 
 
 def test_a_worker_that_leaves_is_nobodys_concern() -> None:
@@ -129,7 +122,7 @@ def test_a_job_that_may_use_closed_nodes_alone_is_told(
     """Nobody but its user can have it planned again."""
     world = World()
     world.close("a")
-    submit(world, "job", confirmed("a", enforcement=enforcement))
+    submit_running(world, "job", confirmed("a", enforcement=enforcement))
     assert expected == [finding[:2] for finding in found(world)]
 
 
@@ -137,7 +130,7 @@ def test_a_plan_that_cannot_be_true_is_told() -> None:
     """It gives a worker more GPUs than the job asks for, and so reserves nothing."""
     world = World()
     record = confirmed("a", gpus=4)
-    submit(world, "job", replace(record, slots=(Slot(0, "a", tuple(range(8))),)), gpus=4)
+    submit_running(world, "job", replace(record, slots=(Slot(0, "a", tuple(range(8))),)), gpus=4)
     ((name, reason, message),) = found(world)
     assert ("job", "PlanIgnored") == (name, reason)
     assert "its plan gives worker 0 8 GPUs, and the job asks for 4" in message
@@ -171,7 +164,7 @@ def test_jobs_that_have_ended_and_plans_that_cannot_be_read(
 ) -> None:
     """The former are nobody's concern; the latter are told."""
     world = World()
-    submit(world, "old", confirmed("a"))
+    submit_running(world, "old", confirmed("a"))
     world.end("old")
     world.submit("job", 1, 8, record=confirmed("a"))
     spoil(world)

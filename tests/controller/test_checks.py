@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from arena_topo.controller.kept import Faults
+from arena_topo.controller.objects import Faults
 from arena_topo.controller.workloads import read_checks
 from arena_topo.model.objects import Object
 from tests.controller.workload_objects import check

@@ -6,11 +6,9 @@ from datetime import timedelta
 import pytest
 
 from arena_topo.controller.estimates import Estimator, TimedJob, is_news, seen_from
-from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.state import ClusterState
-from arena_topo.model.plan_record import Stage
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
-from tests.controller.world import START, Controller, World
+from arena_topo.model.plan_record import MOST_AHEAD, Stage, StartEstimate
+from tests.controller.world import START, Controller, World, controller
 
 
 def in_minutes(later: float = 0) -> StartEstimate:
@@ -33,11 +31,6 @@ def limited(world: World, name: str, minutes: float) -> None:
     job["spec"].setdefault("runPolicy", {})["activeDeadlineSeconds"] = int(60 * minutes)
 
 
-def controller(world: World) -> Controller:
-    """Return a controller whose clock is the world's."""
-    return Controller(world, Placer(Rules(), lambda: world.seconds))
-
-
 def jobs_of(world: World) -> list[TimedJob]:
     """Return the planned jobs that there are."""
     return [*ClusterState(world.latest).ledger.jobs.values()]
@@ -45,13 +38,13 @@ def jobs_of(world: World) -> list[TimedJob]:
 
 def estimated(running: Controller, estimator: Estimator) -> int:
     """Estimate one round for what *running* has decided last, and let it know; return the steps."""
-    prospect = running.placer.queue.prospect(estimator.plan)
+    prospect = running.reconciler.prospect(estimator.plan)
     assert prospect is not None
     estimator.begin(prospect, jobs_of(running.world))
     steps = 0
     while estimator.step():
         steps += 1
-    running.placer.queue.estimates = estimator.known
+    running.reconciler.estimates = estimator.known
     return steps
 
 
@@ -124,10 +117,10 @@ def test_estimates_are_for_the_first_jobs_of_the_queue() -> None:
     for at in range(MOST_AHEAD + 2):
         world.submit(f"late-{at}", 4, 8)
     running.settle()
-    assert [f"uid-late-{at}" for at in range(MOST_AHEAD)] == list(running.placer.queue.waiting)
+    assert [f"uid-late-{at}" for at in range(MOST_AHEAD)] == list(running.reconciler.waiting)
     estimator = Estimator(lambda: 0.0)
     steps = estimated(running, estimator)
-    assert set(running.placer.queue.waiting) == set(estimator.known)
+    assert set(running.reconciler.waiting) == set(estimator.known)
     # Three courses of things, in each of which a job is planned once or more.
     assert steps >= 3 * MOST_AHEAD
 
@@ -138,7 +131,7 @@ def test_a_decision_may_come_between_two_steps() -> None:
     world.submit("late", 2, 8)
     running.settle()
     estimator = Estimator(lambda: 0.0)
-    prospect = running.placer.queue.prospect(estimator.plan)
+    prospect = running.reconciler.prospect(estimator.plan)
     assert prospect is not None
     estimator.begin(prospect, jobs_of(running.world))
     assert estimator.step()
@@ -161,7 +154,7 @@ def test_rounds_take_a_small_share_of_the_time() -> None:
         seconds[0] += 0.125
         return seconds[0]
 
-    estimator, waiting = Estimator(clock), running.placer.queue.waiting
+    estimator, waiting = Estimator(clock), running.reconciler.waiting
     assert estimator.is_due(waiting)
     taken = 0.125 * estimated(running, estimator)
     assert {"uid-late"} == set(estimator.known)

@@ -10,18 +10,19 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.controller.estimates import Estimator
-from arena_topo.controller.kept import (
-    SAID_AGAIN,
+from arena_topo.controller.objects import (
+    REPEAT_AFTER,
     Faults,
     Notice,
     PatchStatus,
     WritePlan,
-    read_of_job,
-    read_of_other,
-    read_of_pod,
-    read_of_workload,
+    trimmed_job,
+    trimmed_object,
+    trimmed_pod,
+    trimmed_workload,
 )
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.report import audit
 from arena_topo.controller.state import ClusterState
 from arena_topo.controller.workloads import CheckState
@@ -33,11 +34,10 @@ from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import COMPLETION_INDEX, OPERATOR_JOB_NAME, PLAN, PLANNED
 from arena_topo.model.kind import Kind
-from arena_topo.model.object_shapes import NODE, OBJECT, POD, TRAINING_JOB, WORKLOAD
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import NODE, OBJECT, POD, TRAINING_JOB, WORKLOAD, Object
 from arena_topo.model.plan_record import PlanRecord, Stage, decode, encode, plan_text
-from arena_topo.model.text.shapes import Part, fitted
-from tests.controller.workload_objects import Cluster, check, flavor, workload
+from arena_topo.model.text.documents import Part, fitted
+from tests.controller.workload_objects import Cluster, check, condition, entry, flavor, workload
 from tests.controller.world import GPU, START, Objects, at, server
 from tests.hostile_objects import OBJECTS, RECORD, spoiled_parts
 from tests.objects import mpijob
@@ -56,7 +56,7 @@ def examples(times: int) -> Callable[[Callable[..., None]], Callable[..., None]]
     )
 
 
-def planned(job: Object, text: str = "") -> Object:
+def labelled_as_planned(job: Object, text: str = "") -> Object:
     """Return *job* labelled as planned, with a plan that waits, or with *text* for one."""
     meta = job["metadata"]
     plan = text or encode(PlanRecord(stage=Stage.WAITING, enforcement=RECORD.enforcement))
@@ -67,10 +67,8 @@ def planned(job: Object, text: str = "") -> Object:
 
 def honest(name: str, created: float = 100.0, gpus: int = 8) -> Object:
     """Return a job of one worker that waits."""
-    job = mpijob(name, workers=1)
+    job = mpijob(name, workers=1, gpus=gpus)
     job["metadata"]["creationTimestamp"] = at(created)
-    template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
-    template["spec"]["containers"][0]["resources"] = {"limits": {GPU: str(gpus)}}
     return with_pins(job, suspended_with_plan(PlanRecord(stage=Stage.WAITING)))
 
 
@@ -81,7 +79,7 @@ def room(name: str) -> Object:
     return {**node, "status": {**node["status"], "capacity": amounts, "allocatable": amounts}}
 
 
-def cluster(*jobs: Object) -> Objects:
+def four_nodes_with(*jobs: Object) -> Objects:
     """Return what there is: four nodes and *jobs*, by their kinds."""
     objects: Objects = {name: {} for name in ("pods", "resourcequotas")}
     objects["nodes"] = {node["metadata"]["uid"]: node for node in map(room, "abcd")}
@@ -95,7 +93,7 @@ class Course:
 
     def __init__(self, objects: Objects) -> None:
         self.objects, self.seconds, self.faults = objects, 0.0, Faults(lambda: self.seconds)
-        self.placer = Placer(Rules(timedelta(days=1)), lambda: self.seconds)
+        self.reconciler = PlanReconciler(Rules(timedelta(days=1)), lambda: self.seconds)
         self.estimator = Estimator(lambda: self.seconds, faults=self.faults)
         self.said: list[str] = []
 
@@ -105,14 +103,14 @@ class Course:
         now = START + timedelta(seconds=1000 + self.seconds)
         state = ClusterState(self.objects, faults=self.faults)
         audit(state, now)
-        for action in self.placer.decide(state, now):
+        for action in self.reconciler.decide(state, now):
             jobs = self.objects["mpijobs"]
             name = action.uid.removeprefix("uid-")
             if isinstance(action, WritePlan) and name in names:
                 jobs[action.uid] = with_pins(jobs[action.uid], rewritten(jobs[action.uid], action.record, {}))
             elif not isinstance(action, Notice):
-                self.placer.failed(action)
-        if prospect := self.placer.queue.prospect(self.estimator.plan):
+                self.reconciler.failed(action)
+        if prospect := self.reconciler.prospect(self.estimator.plan):
             self.estimator.begin(prospect, [*state.ledger.jobs.values()])
             while self.estimator.step():
                 pass
@@ -128,23 +126,25 @@ def test_a_job_without_workers_waits_and_the_others_are_placed(spec: Object) -> 
     """Its operator would refuse it, and the API server does not; why it waits is known."""
     job = mpijob("odd")
     job["spec"]["mpiReplicaSpecs"] = spec
-    course = Course(cluster(planned(job, '{"v":1,"stage":"waiting","means":"gates"}'), honest("one")))
+    course = Course(
+        four_nodes_with(labelled_as_planned(job, '{"v":1,"stage":"waiting","means":"gates"}'), honest("one"))
+    )
     for _ in range(3):
         course.decide("one")
 
     assert {Stage.CONFIRMED} == course.stages("one")
     assert not course.said
-    (turn,) = (course.placer.queue.prospect(course.estimator.plan) or pytest.fail("nobody waits")).waiting
+    (turn,) = (course.reconciler.prospect(course.estimator.plan) or pytest.fail("nobody waits")).waiting
     assert "uid-odd" == turn.job.uid
     assert "the job odd has no pods that could be planned" == turn.plan(Snapshot()).waiting_reason
 
 
 STEPS = {
-    "reading a job": "arena_topo.controller.ledger.limit_of",
-    "the pods of a job": "arena_topo.controller.ledger.offsets",
-    "what a job asks for": "arena_topo.controller.decider.question_of",
-    "what its plan reserves": "arena_topo.controller.ledger.reserving_plan",
-    "writing why it waits": "arena_topo.controller.placer.encode",
+    "reading a job": "arena_topo.controller.state.limit_of",
+    "the pods of a job": "arena_topo.controller.state.offsets",
+    "what a job asks for": "arena_topo.controller.reconciler.question_of",
+    "what its plan reserves": "arena_topo.controller.state.reserving_plan",
+    "writing why it waits": "arena_topo.controller.plan_reconciler.encode",
     "an audit": "arena_topo.controller.report.plan_writers",
 }
 """What is done with one job after the other."""
@@ -167,8 +167,8 @@ def test_whatever_a_step_raises_for_one_job_is_said_at_it_alone(
 
     monkeypatch.setattr(step, spoiled)
     # It does not fit.
-    odd = planned(mpijob("odd", workers=400), PLANS.get(name, ""))
-    course = Course(cluster(odd, honest("one")))
+    odd = labelled_as_planned(mpijob("odd", workers=400), PLANS.get(name, ""))
+    course = Course(four_nodes_with(odd, honest("one")))
     for _ in range(4):
         course.decide("one")
 
@@ -193,7 +193,7 @@ def test_a_node_or_a_pod_that_fails_counts_as_if_it_were_not_there(
         return real(item)
 
     monkeypatch.setattr(module, name, spoiled)
-    objects = cluster(honest("one"))
+    objects = four_nodes_with(honest("one"))
     objects[collection]["uid-odd"] = {
         "metadata": {"name": "odd", "namespace": "x", "uid": "uid-odd"},
         "spec": {},
@@ -218,7 +218,7 @@ def test_what_fails_together_is_searched_and_left_out(monkeypatch: pytest.Monkey
         return real(objects, **named)
 
     monkeypatch.setattr("arena_topo.controller.state.assembled", spoiled)
-    objects = cluster()
+    objects = four_nodes_with()
     for number in range(20):
         meta = {"name": f"pod-{number}", "namespace": "x", "uid": f"pod-{number}"}
         container = {"name": "c", "resources": {"requests": {GPU: "1"}}}
@@ -259,7 +259,7 @@ def test_a_fault_is_said_once_and_again_after_an_hour() -> None:
     assert ["internal error: IndexError: 1 of 2", "internal error: KeyError: 'x'"] == [
         fault.message for fault in faults.taken()
     ]
-    seconds[0] = SAID_AGAIN
+    seconds[0] = REPEAT_AFTER
     fail("3 of 2")
     (fault,) = faults.taken()
     assert ("odd", "MPIJob") == (fault.item["metadata"]["name"], fault.item["kind"])
@@ -350,7 +350,7 @@ def jobs_of_all_kinds() -> list[Object]:
         condition = {"type": "Running", "status": "True", "lastTransitionTime": at(600)}
         status = {"conditions": [condition], "startTime": at(600)}
         job = {"apiVersion": api, "kind": kind, "metadata": meta, "spec": spec, "status": status}
-        found.append(planned(job, plans[number % len(plans)]))
+        found.append(labelled_as_planned(job, plans[number % len(plans)]))
     return found
 
 
@@ -427,9 +427,9 @@ ODD: list[tuple[str, Part, list[Object]]] = [
 
 
 _READ: dict[str, Callable[[Object, Kind | None], Object]] = defaultdict(
-    lambda: lambda item, _: read_of_other(item),
-    jobs=lambda item, kind: read_of_job(kind or ApiVersion.V2BETA1, item),
-    pods=lambda item, _: read_of_pod(item),
+    lambda: lambda item, _: trimmed_object(item),
+    jobs=lambda item, kind: trimmed_job(kind or ApiVersion.V2BETA1, item),
+    pods=lambda item, _: trimmed_pod(item),
     nodes=lambda item, _: item,
 )
 """What is kept of each object."""
@@ -456,7 +456,7 @@ def odd_objects(draw: st.DrawFn) -> list[tuple[str, Object]]:
 @given(odd=odd_objects())
 def test_the_honest_are_placed_among_whatever_there_is(odd: list[tuple[str, Object]]) -> None:
     """And nothing is raised: jobs of all kinds, pods, nodes, quotas and topologies with spoiled parts, two honest jobs."""
-    objects = cluster(honest("one", 100), honest("two", 101))
+    objects = four_nodes_with(honest("one", 100), honest("two", 101))
     for collection, item in odd:
         objects.setdefault(collection, {})[item["metadata"]["uid"]] = item
     course = Course(objects)
@@ -500,20 +500,20 @@ def test_honest_workloads_are_answered_among_whatever_there_is(odd: tuple[list[O
     honest_ones = [workload(name, workers=1, created=at(100)) for name in ("one", "two")]
     seen = Cluster(*honest_ones, nodes=[room(name) for name in "abcd"])
     for (collection, shape, _), items in zip(odd_of_kueue(), odd, strict=True):
-        read = read_of_workload if collection == "workloads" else read_of_other
+        read = trimmed_workload if collection == "workloads" else trimmed_object
         for item in items:
             with Faults().at(item):
                 seen.put(collection, read(fitted(item, shape)))
-    estimator = Estimator(lambda: seen.seconds, faults=seen.answerer.faults)
+    estimator = Estimator(lambda: seen.seconds, faults=seen.reconciler.faults)
     for _ in range(3):
         seen.seconds += 20
         for action in seen.decide():
             if isinstance(action, PatchStatus) and action.uid in {"w-one", "w-two"}:
                 seen.carry_out([action])
             elif isinstance(action, PatchStatus):
-                seen.answerer.failed(action)
-        if prospect := seen.answerer.queue.prospect(estimator.plan):
-            estimator.begin(prospect, [*seen.answerer.jobs])
+                seen.reconciler.failed(action)
+        if prospect := seen.reconciler.prospect(estimator.plan):
+            estimator.begin(prospect, [*seen.reconciler.jobs])
             while estimator.step():
                 pass
 
@@ -524,9 +524,23 @@ def test_honest_workloads_are_answered_among_whatever_there_is(odd: tuple[list[O
     assert [CheckState.READY.value] * 2 == states
 
 
+def test_a_running_workload_whose_start_is_unreadable_keeps_no_other_one_waiting() -> None:
+    """When it ends is unknown then, and the error is reported at it."""
+    odd = workload(
+        "odd",
+        conditions=[condition("QuotaReserved"), condition("Admitted", "soon")],
+        admissionChecks=[entry("Ready", nodes="0:a,1:b,2:")],
+        maximumExecutionTimeSeconds=60,
+    )
+    one, large = workload("one", created=at(100)), workload("large", workers=3, created=at(200))
+    seen = Cluster(odd, one, large, reserve_after=0)
+    assert "Ready" == seen.answers()["one"][0]
+    assert {"mpijob-odd"} == {fault.item["metadata"]["name"] for fault in seen.reconciler.faults.taken()}
+
+
 def test_the_objects_are_good_to_begin_with() -> None:
     """Unspoiled, nothing fails at any of them, and each kind of job is planned for: the properties try what they say."""
-    objects = cluster(*jobs_of_all_kinds())
+    objects = four_nodes_with(*jobs_of_all_kinds())
     for word, _, items in ODD[1:]:
         objects.setdefault(word, {}).update({item["metadata"]["uid"]: item for item in items})
     course = Course(objects)

@@ -2,16 +2,10 @@
 
 import pytest
 
-from arena_topo.controller.placer import Placer, Rules
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
-from tests.controller.world import GPU, Controller, World
+from tests.controller.world import GPU, Controller, World, controller
 
 BOTH = pytest.mark.parametrize("enforcement", [Enforcement.ADMISSION, Enforcement.GATES])
-
-
-def controller(world: World) -> Controller:
-    """Return a controller whose clock is the world's."""
-    return Controller(world, Placer(Rules(), lambda: world.seconds))
 
 
 def growing(enforcement: Enforcement, *, grow: bool = True) -> PlanRecord:

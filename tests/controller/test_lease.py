@@ -93,7 +93,7 @@ def test_the_first_one_leads_and_the_second_waits() -> None:
     said: list[str] = []
     assert first.acquire(Event(), silent)
     assert not second.acquire(Looks(clock, 3), said.append)
-    assert ["waiting: first decides"] == said
+    assert ["waiting: first is the leader"] == said
     assert not second.may_write()
 
 
@@ -138,7 +138,7 @@ def test_a_holder_that_another_one_succeeded_does_not_lead_on() -> None:
     second.release()
     lost: list[str] = []
     first.keep(Looks(clock, 5), lost.append)
-    assert ["nobody holds the Lease"] == lost
+    assert ["no replica holds the Lease"] == lost
     assert not first.may_write()
 
 
@@ -150,7 +150,7 @@ def test_a_holder_whose_lease_was_deleted_does_not_lead_on() -> None:
     server.lease = None
     lost: list[str] = []
     lease.keep(Looks(clock, 5), lost.append)
-    assert ["nobody holds the Lease"] == lost
+    assert ["no replica holds the Lease"] == lost
     assert None is server.lease
 
 
@@ -199,7 +199,7 @@ def test_a_server_that_is_away_ends_the_lease_in_the_end() -> None:
     ids=["unserved", "no namespace"],
 )
 def test_without_a_lease_nobody_leads(answer: Answer, told: str) -> None:
-    """It is said what is missing."""
+    """The error says what is missing."""
     lease = Lease(session(lambda _: answer)[0], "me")
     with pytest.raises(NotFound, match=told):
         lease.acquire(Event(), silent)

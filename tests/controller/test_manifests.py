@@ -7,13 +7,13 @@ import pytest
 
 from arena_topo.cluster.capabilities import controller_runs
 from arena_topo.cluster.published import PART_NAMES, read_published
-from arena_topo.controller.kept import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.manifests import (
     CLUSTER_RULES,
     NAMESPACE_RULES,
     READER_RULES,
     controller_objects,
 )
+from arena_topo.controller.objects import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.run import Lease, carry_out
 from arena_topo.controller.state import watched
 from arena_topo.controller.workloads import kueue_api, kueue_collections
@@ -24,8 +24,7 @@ from arena_topo.kube.session import Session
 from arena_topo.model.keys import PLAN
 from arena_topo.model.kind import Kind, api_version
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage
 from arena_topo.pin.dra_claims import claim
 from tests.fakes import Answer, Call, missing, refusal, session
 from tests.objects import mpijob, pod
@@ -78,7 +77,7 @@ def seen() -> set[tuple[str, str, str]]:
     return {(*right(path)[:2], verb) for path in paths for verb in ("list", "watch")}
 
 
-def planned(kind: Kind = KINDS[0]) -> Object:
+def job_of_kind(kind: Kind = KINDS[0]) -> Object:
     """Return a job with a plan; of another *kind* than the first it has no pods."""
     job = mpijob("job", workers=1)
     if kind is not KINDS[0]:
@@ -97,9 +96,9 @@ CLAIMED = PlanRecord(
 )
 WORKER = {**pod("job-worker-0"), "metadata": {**pod("job-worker-0")["metadata"], "resourceVersion": "7"}}
 ACTIONS: list[Action] = [
-    WritePlan(planned(), CLAIMED, {0: ("GPU-1",)}),
+    WritePlan(job_of_kind(), CLAIMED, {0: ("GPU-1",)}),
     *(
-        WritePlan(planned(kind), PlanRecord(stage=Stage.PROPOSED), {})
+        WritePlan(job_of_kind(kind), PlanRecord(stage=Stage.PROPOSED), {})
         for kind in KINDS
         if kind.suspend and kind.kind != "MPIJob"
     ),
@@ -107,7 +106,7 @@ ACTIONS: list[Action] = [
     DeletePod(WORKER),
     PatchStatus("/apis/kueue.x-k8s.io/v1beta2/namespaces/n/workloads/w/status", "u", []),
     PatchStatus("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/c/status", "u", {}),
-    Notice(planned(), "Placed", "1 worker"),
+    Notice(job_of_kind(), "Placed", "1 worker"),
 ]
 
 
@@ -123,13 +122,13 @@ def sent() -> set[tuple[str, str, str]]:
         if call.method == "POST" and "resourceclaims" in call.path and is_first:
             return refusal(409, "AlreadyExists")
         if call.method == "GET" and "resourceclaims" in call.path:
-            other = claim(planned(), 0, ("GPU-2",), "v1")
+            other = claim(job_of_kind(), 0, ("GPU-2",), "v1")
             return Answer(body={**other, "metadata": {**other["metadata"], "uid": "u"}})
         if call.method == "PATCH" and call.path.split("/")[-2] in {kind.plural for kind in KINDS}:
             return refusal(422, "Invalid")
         # The job is read before the write that starts it.
         if call.method == "GET" and call.path.endswith("/mpijobs/job") and is_first:
-            return Answer(body=planned())
+            return Answer(body=job_of_kind())
         metadata = {"name": "job", "uid": "uid-job", "namespace": "default"}
         return Answer(body={"metadata": metadata, "spec": {}})
 

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from arena_topo.controller.kept import (
+from arena_topo.controller.objects import (
     Action,
     DeletePod,
     Notice,

@@ -4,17 +4,16 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from arena_topo.controller.decider import WaitingQueue
 from arena_topo.controller.estimates import Estimator
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Reconciler, Rules
 from arena_topo.controller.workloads import QueuedJob, read_workload
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.jobs.queue import CheckMessage, read_message
 from arena_topo.jobs.when import past_run
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.objects import Object
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
-from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from arena_topo.model.plan_record import MOST_AHEAD, Enforcement, PlanRecord, Stage, StartEstimate
 from tests.controller.workload_objects import (
     CHECK,
     EARLIER,
@@ -30,7 +29,7 @@ from tests.objects import mpijob
 RUNS = [condition("QuotaReserved"), condition("Admitted")]
 
 
-def running(name: str = "first", workers: int = 4, **changes: Any) -> Object:
+def running_workload(name: str = "first", workers: int = 4, **changes: Any) -> Object:
     """Return the Workload of a job that runs on so many of the four servers."""
     changes = {
         "conditions": RUNS,
@@ -40,12 +39,12 @@ def running(name: str = "first", workers: int = 4, **changes: Any) -> Object:
     return workload(name, workers=workers, **changes)
 
 
-def one_round(cluster: Cluster, queue: WaitingQueue) -> Mapping[str, StartEstimate]:
-    """Return what one round estimates for those of *queue* that wait after the last decision, by uid."""
+def one_round(cluster: Cluster, reconciler: Reconciler[Any]) -> Mapping[str, StartEstimate]:
+    """Return what one round estimates for the jobs of *reconciler* that wait after the last decision, by uid."""
     estimator = Estimator(lambda: 0.0)
-    prospect = queue.prospect(estimator.plan)
+    prospect = reconciler.prospect(estimator.plan)
     assert prospect is not None
-    estimator.begin(prospect, [*cluster.state.ledger.jobs.values(), *cluster.answerer.jobs])
+    estimator.begin(prospect, [*cluster.state.ledger.jobs.values(), *cluster.reconciler.jobs])
     while estimator.step():
         pass
     return estimator.known
@@ -53,7 +52,7 @@ def one_round(cluster: Cluster, queue: WaitingQueue) -> Mapping[str, StartEstima
 
 def estimated(cluster: Cluster) -> None:
     """Let the check know when those start that wait after the last decision."""
-    cluster.answerer.queue.estimates = one_round(cluster, cluster.answerer.queue)
+    cluster.reconciler.estimates = one_round(cluster, cluster.reconciler)
 
 
 def told(cluster: Cluster, name: str) -> StartEstimate:
@@ -76,7 +75,7 @@ def said(cluster: Cluster, name: str) -> CheckMessage:
 
 def test_a_workload_that_waits_is_told_when_it_starts() -> None:
     """Once that is estimated, by when Kueue ends the job in the way."""
-    cluster = Cluster(running(maximumExecutionTimeSeconds=7200), workload("late"))
+    cluster = Cluster(running_workload(maximumExecutionTimeSeconds=7200), workload("late"))
     cluster.carry_out(cluster.decide())
     assert None is said(cluster, "late").start
     estimated(cluster)
@@ -91,7 +90,7 @@ def test_a_workload_that_waits_is_told_when_it_starts() -> None:
 
 def test_it_is_told_once() -> None:
     """What is known already is not written again, nor is what a new controller does not know yet forgotten."""
-    cluster = Cluster(running(maximumExecutionTimeSeconds=7200), workload("late"))
+    cluster = Cluster(running_workload(maximumExecutionTimeSeconds=7200), workload("late"))
     cluster.carry_out(cluster.decide())
     estimated(cluster)
     cluster.carry_out(cluster.decide())
@@ -105,7 +104,7 @@ def test_it_is_told_once() -> None:
 
 def test_what_is_on_its_way_is_not_sent_again() -> None:
     """The write of a first estimate is seen after a moment."""
-    cluster = Cluster(running(maximumExecutionTimeSeconds=7200), workload("late"))
+    cluster = Cluster(running_workload(maximumExecutionTimeSeconds=7200), workload("late"))
     cluster.carry_out(cluster.decide())
     estimated(cluster)
     assert 1 == len(cluster.decide())
@@ -115,8 +114,8 @@ def test_what_is_on_its_way_is_not_sent_again() -> None:
 def test_runs_of_its_like_tell_how_long_a_job_goes_on() -> None:
     """Those whose Workloads have ended well."""
     done = {**condition("Finished", "2026-11-22T14:00:00Z"), "reason": "Succeeded"}
-    ended = [running(f"bert-{at}", conditions=[*RUNS, done]) for at in range(3)]
-    cluster = Cluster(*ended, running("bert-9"), workload("late"))
+    ended = [running_workload(f"bert-{at}", conditions=[*RUNS, done]) for at in range(3)]
+    cluster = Cluster(*ended, running_workload("bert-9"), workload("late"))
     start = told(cluster, "late")
     assert (("default/bert-9",), ("3 earlier runs of bert",)) == (start.after, start.basis)
     assert NOW + timedelta(hours=2) == start.likely
@@ -124,7 +123,7 @@ def test_runs_of_its_like_tell_how_long_a_job_goes_on() -> None:
 
 def test_without_an_end_the_job_in_the_way_is_named() -> None:
     """It may run forever."""
-    cluster = Cluster(running(), workload("late"))
+    cluster = Cluster(running_workload(), workload("late"))
     start = told(cluster, "late")
     assert "it is not known when default/first will end, and this job needs what it holds" == start.unknown
 
@@ -132,9 +131,9 @@ def test_without_an_end_the_job_in_the_way_is_named() -> None:
 def test_estimates_are_for_the_first_workloads() -> None:
     """As in our own queue."""
     late = [workload(f"late-{at:02}", workers=4) for at in range(MOST_AHEAD + 2)]
-    cluster = Cluster(running(), *late)
+    cluster = Cluster(running_workload(), *late)
     cluster.decide()
-    assert [f"w-late-{at:02}" for at in range(MOST_AHEAD)] == list(cluster.answerer.queue.waiting)
+    assert [f"w-late-{at:02}" for at in range(MOST_AHEAD)] == list(cluster.reconciler.waiting)
 
 
 def test_nobody_waits_and_nothing_is_estimated() -> None:
@@ -142,14 +141,14 @@ def test_nobody_waits_and_nothing_is_estimated() -> None:
     cluster = Cluster(workload("first"))
     cluster.carry_out(cluster.decide())
     cluster.decide()
-    assert [] == list(cluster.answerer.queue.waiting)
-    assert None is cluster.answerer.queue.prospect(Estimator(lambda: 0.0).plan)
+    assert [] == list(cluster.reconciler.waiting)
+    assert None is cluster.reconciler.prospect(Estimator(lambda: 0.0).plan)
 
 
 def test_a_job_that_failed_tells_nothing_of_its_like() -> None:
     """Of the like of a job, how long others ran before they failed says nothing."""
     done = {**condition("Finished", "2026-11-22T14:00:00Z"), "reason": "Failed"}
-    failed = read_workload(running(conditions=[*RUNS, done]), [CHECK], {})
+    failed = read_workload(running_workload(conditions=[*RUNS, done]), [CHECK], {})
     assert failed is not None
     assert failed.planned is not None
     job = QueuedJob(failed, failed.planned)
@@ -161,7 +160,7 @@ def test_a_workload_that_is_no_gang_is_no_job() -> None:
     cluster = Cluster(
         workload("gang"), workload("web", owner={"kind": "Deployment", "apiVersion": "apps/v1"})
     )
-    assert ["w-gang"] == [job.uid for job in cluster.answerer.jobs]
+    assert ["w-gang"] == [job.uid for job in cluster.reconciler.jobs]
 
 
 def test_a_workload_starts_after_a_job_of_our_own_queue() -> None:
@@ -179,7 +178,7 @@ def test_a_workload_starts_after_a_job_of_our_own_queue() -> None:
 def test_runs_in_our_own_queue_tell_how_long_a_workload_goes_on() -> None:
     """They are of the same work, image and size."""
     ended = [own_job(f"bert-{at}", "abcd", completionTime="2026-11-22T14:00:00Z")[0] for at in range(3)]
-    cluster = Cluster(running("bert-9"), workload("late"), mpijobs=ended)
+    cluster = Cluster(running_workload("bert-9"), workload("late"), mpijobs=ended)
     start = told(cluster, "late")
     assert (("default/bert-9",), ("3 earlier runs of bert",), NOW + timedelta(hours=2)) == (
         start.after,
@@ -194,11 +193,11 @@ def test_a_job_of_our_own_queue_starts_after_a_workload() -> None:
         mpijob("own", workers=2),
         suspended_with_plan(PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)),
     )
-    cluster = Cluster(running(maximumExecutionTimeSeconds=7200), mpijobs=[job])
+    cluster = Cluster(running_workload(maximumExecutionTimeSeconds=7200), mpijobs=[job])
     cluster.decide()
-    placer = Placer(Rules(), lambda: cluster.seconds)
-    placer.decide(cluster.state, NOW, cluster.answerer.plans)
-    start = one_round(cluster, placer.queue)["uid-own"]
+    reconciler = PlanReconciler(Rules(), lambda: cluster.seconds)
+    reconciler.decide(cluster.state, NOW, cluster.reconciler.plans)
+    start = one_round(cluster, reconciler)["uid-own"]
     assert (("default/first",), ("its deadline",), NOW + timedelta(hours=1)) == (
         start.after,
         start.basis,

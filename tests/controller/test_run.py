@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from arena_topo.controller.placer import Rules
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.report import Metrics
 from arena_topo.controller.run import ControllerSessions, run_controller
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.jobs.plan import Question, question_of
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN, PLANNED
@@ -75,7 +75,7 @@ def controller(home: Home, metrics: Metrics | None = None) -> Iterator[list[str]
             running.join()
 
 
-def waiting(job: Object) -> Object:
+def as_waiting(job: Object) -> Object:
     """Return *job* as submit creates one that waits for a place."""
     record = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)
     return with_pins(job, suspended_with_plan(record))
@@ -111,15 +111,17 @@ def test_a_kind_that_is_installed_later_is_watched_from_then_on(home: Home, admi
     # The sandbox has them from the beginning.
     assert 200 == admin.send("DELETE", f"{DEFINITIONS}/jobsets.jobset.x-k8s.io").code
     with controller(home) as said:
-        assert 201 == admin.send("POST", MPIJOBS, waiting(mpijob("first", ["base"], gpus=8))).code
+        assert 201 == admin.send("POST", MPIJOBS, as_waiting(mpijob("first", ["base"], gpus=8))).code
         # It has seen what is served by then.
         queued(admin, f"{MPIJOBS}/first")
         assert 201 == admin.send("POST", DEFINITIONS, jobsets).code
-        eventually(lambda: 201 == admin.send("POST", JOBSETS, waiting(jobset())).code, "JobSets to be served")
+        eventually(
+            lambda: 201 == admin.send("POST", JOBSETS, as_waiting(jobset())).code, "JobSets to be served"
+        )
         queued(admin, f"{JOBSETS}/late")
         assert 1 == sum("leading" in line for line in said)
-        assert [f"served newly, and watched from here on: {WATCHED}"] == [
-            line for line in said if "served newly" in line
+        assert [f"newly served, and watched from now on: {WATCHED}"] == [
+            line for line in said if "newly served" in line
         ]
 
 
@@ -132,7 +134,7 @@ def test_what_it_does_is_in_its_metrics(home: Home, admin: Client) -> None:
 
     with controller(home, metrics):
         assert 1 == value("arena_topo_leading")
-        assert 201 == admin.send("POST", MPIJOBS, waiting(mpijob("first", ["base"], gpus=8))).code
+        assert 201 == admin.send("POST", MPIJOBS, as_waiting(mpijob("first", ["base"], gpus=8))).code
         queued(admin, f"{MPIJOBS}/first")
         eventually(lambda: 1 == value("arena_topo_waiting_jobs", queue="own"), "the job to be counted")
         assert 1 <= value("arena_topo_actions_total", action="plan_waiting")
@@ -151,7 +153,7 @@ def test_a_job_that_this_program_fails_at_is_told_so_and_keeps_nobody_from_the_q
             raise AttributeError("nobody thought of this")
         return question_of(job, *args)
 
-    monkeypatch.setattr("arena_topo.controller.decider.question_of", spoiled)
+    monkeypatch.setattr("arena_topo.controller.reconciler.question_of", spoiled)
     metrics, events = Metrics(), "/api/v1/namespaces/default/events"
     bare = mpijob("bare", ["base"])
     bare["metadata"] |= {
@@ -171,15 +173,15 @@ def test_a_job_that_this_program_fails_at_is_told_so_and_keeps_nobody_from_the_q
     with controller(home, metrics) as said:
         assert 201 == admin.send("POST", MPIJOBS, bare).code
         for name in ("odd", "honest"):
-            assert 201 == admin.send("POST", MPIJOBS, waiting(mpijob(name, ["base"], gpus=8))).code
+            assert 201 == admin.send("POST", MPIJOBS, as_waiting(mpijob(name, ["base"], gpus=8))).code
         for name in ("odd", "honest"):
             queued(admin, f"{MPIJOBS}/{name}")
         eventually(lambda: 2 == len(told()), "the events")
         message = "internal error: AttributeError: nobody thought of this"
         refused = "the template renders an MPIJob without a pod template for launcher and workers"
         assert {
-            f"odd: {message}; everything else continues, and this is tried again",
-            f"bare: {refused}; everything else continues, and this is tried again",
+            f"odd: {message}; everything else continues, and this will be retried",
+            f"bare: {refused}; everything else continues, and this will be retried",
         } == set(told())
         (line,) = [line for line in said if "internal error" in line]
         assert line.startswith(f"MPIJob default/odd: {message}\n  File ")

@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from arena_topo.controller.kept import Action, Notice, PatchStatus, ReleaseWorker, WritePlan, read_of_job
+from arena_topo.controller.objects import Action, Notice, PatchStatus, ReleaseWorker, WritePlan, trimmed_job
 from arena_topo.controller.run import Failure, Sender, carry_out
 from arena_topo.errors import Conflict
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import Pins, with_pins
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, refusal, session
 from tests.objects import mpijob
 
@@ -37,8 +36,8 @@ def test_what_is_decided_is_sent_before_the_end() -> None:
 
 
 def test_nothing_is_sent_without_the_lease() -> None:
-    """The decider is told of it."""
-    assert ([], [Failure(PATCH, "the Lease has ended")]) == sent(Answer(), lambda: False, PATCH)
+    """The reconciler learns of it."""
+    assert ([], [Failure(PATCH, "the Lease has expired")]) == sent(Answer(), lambda: False, PATCH)
 
 
 def test_what_the_server_refuses_is_reported() -> None:
@@ -64,14 +63,14 @@ def test_the_write_that_starts_a_job_puts_all_of_its_templates_back() -> None:
     worker["containers"][0]["env"] = [{"name": "A", "value": "b"}]
     opened, transport = session(lambda _: Answer(body=whole))
     record = PlanRecord(stage=Stage.CONFIRMED, slots=(Slot(0, "a"),), enforcement=Enforcement.ADMISSION)
-    carry_out(opened, WritePlan(read_of_job(ApiVersion.V2BETA1, whole), record))
+    carry_out(opened, WritePlan(trimmed_job(ApiVersion.V2BETA1, whole), record))
     read, write = transport.calls
 
     assert ("GET", "PATCH") == (read.method, write.method)
     (template,) = [each["value"] for each in write.body if each["path"].endswith("/Worker/template")]
     assert worker == template["spec"]
     assert "0:a,1:" == template["metadata"]["annotations"]["arena-topo.dev/pin-nodes"]
-    other = read_of_job(ApiVersion.V2BETA1, with_pins(whole, Pins(plan="{}")))
+    other = trimmed_job(ApiVersion.V2BETA1, with_pins(whole, Pins(plan="{}")))
     with pytest.raises(Conflict, match="somebody else is placing the job job"):
         carry_out(opened, WritePlan(other, record))
 

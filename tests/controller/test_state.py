@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from arena_topo.controller.kept import read_of_pod
+from arena_topo.controller.objects import trimmed_pod
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.enforce import rewritten
 from arena_topo.jobs.watch import Change
@@ -15,8 +15,7 @@ from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from arena_topo.planner.reservations import OtherPlan
 from tests.controller.world import GPU, START, at, server
 from tests.objects import condition, mpijob, pod
@@ -55,14 +54,14 @@ def reserved(state: ClusterState) -> dict[str, object]:
         },
         # Pods that leave are in the order in which they were seen.
         "running": [
-            (one.plan.order, one.plan.name, sorted(places(one.plan)), one.ends)
+            (one.plan.order, one.plan.name, sorted(reserved_places(one.plan)), one.ends)
             for one in state.running(plans, (), NOW)
         ],
         "has pods": {uid for uid in state.objects["pods"] if state.ledger.has_pod(uid)},
     }
 
 
-def places(plan: OtherPlan) -> list[tuple[str, str]]:
+def reserved_places(plan: OtherPlan) -> list[tuple[str, str]]:
     """Return the nodes of *plan* and what is requested on each."""
     return [(slot.node, str(plan.record.requests_of(slot.worker))) for slot in plan.record.slots]
 
@@ -79,7 +78,7 @@ def some_pod(random: Random) -> Object:
     made["metadata"]["uid"] = f"uid-{job}-{index}-{random.randrange(2)}"
     if random.random() < 0.7:
         made["metadata"]["labels"][PLANNED] = "true"
-    return read_of_pod(made)
+    return trimmed_pod(made)
 
 
 def some_job(random: Random) -> Object:

@@ -1,10 +1,11 @@
-"""Objects of Kueue as it writes them, and the answerer that sees them."""
+"""Objects of Kueue as it writes them, and the reconciler that sees them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from arena_topo.controller.answerer import Answerer
-from arena_topo.controller.kept import Action, PatchStatus
+from arena_topo.controller.check_reconciler import CheckReconciler
+from arena_topo.controller.objects import Action, PatchStatus
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.state import ClusterState
 from arena_topo.controller.workloads import KueueApi
 from arena_topo.jobs.enforce import rewritten
@@ -13,11 +14,10 @@ from arena_topo.kube.resources import Resource
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import CHECK_CONTROLLER
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement
 from arena_topo.planner.reservations import OtherPlan
 from tests.controller.world import GPU, server
-from tests.objects import mpijob
+from tests.objects import mpijob, plan_record
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 EARLIER = "2026-11-22T11:00:00Z"
@@ -109,10 +109,7 @@ def worker(job: str, index: int, node: str, gpus: int = 8, uid: str = "") -> Obj
 
 def own_job(name: str, nodes: str, hours: int = 0, **status: str) -> tuple[Object, list[Object]]:
     """Return a job of our own queue that has run since eleven on all GPUs of *nodes*, for *hours* at most, and its pods."""
-    slots = tuple(Slot(index, node, None) for index, node in enumerate(nodes))
-    record = PlanRecord(
-        stage=Stage.CONFIRMED, slots=slots, worker_requests={GPU: 8}, enforcement=Enforcement.ADMISSION
-    )
+    record = plan_record(*nodes, gpus=8, enforcement=Enforcement.ADMISSION)
     job = mpijob(name, workers=len(nodes))
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(8)
     job = with_pins(job, rewritten({}, record))
@@ -151,15 +148,15 @@ class Cluster:
     def restart(self) -> None:
         """Let another controller begin, which knows what the API server tells and nothing else."""
         self.state = ClusterState(self.objects)
-        self.answerer = Answerer(
-            KueueApi(
+        self.reconciler = CheckReconciler(
+            Rules(self.reserve_after),
+            lambda: self.seconds,
+            api=KueueApi(
                 Resource("kueue.x-k8s.io", "v1beta2", "workloads"),
                 Resource("kueue.x-k8s.io", "v1beta2", "admissionchecks", namespaced=False),
             ),
-            self.reserve_after,
-            lambda: self.seconds,
         )
-        self.answerer.see(self.objects, [])
+        self.reconciler.see(self.objects, [])
 
     def put(self, collection: str, item: Object, *, deleted: bool = False) -> None:
         """Let the controller see that an object has changed, or is gone."""
@@ -170,11 +167,11 @@ class Cluster:
             self.objects[collection][uid] = item
         changes = [(collection, Change(0, item, deleted=deleted))]
         self.state.take(changes)
-        self.answerer.see(self.objects, changes)
+        self.reconciler.see(self.objects, changes)
 
     def decide(self, *beside: OtherPlan) -> list[Action]:
         """Return what is decided now."""
-        return self.answerer.decide(self.state, beside, NOW + timedelta(seconds=self.seconds))
+        return self.reconciler.decide(self.state, beside, NOW + timedelta(seconds=self.seconds))
 
     def answers(self, *beside: OtherPlan) -> dict[str, tuple[str, str]]:
         """Return what is answered now: state and message by the Workload, a state that stays as it was left empty."""

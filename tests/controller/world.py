@@ -5,8 +5,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from arena_topo.controller.kept import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
-from arena_topo.controller.placer import Placer
+from arena_topo.controller.objects import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
+from arena_topo.controller.plan_reconciler import PlanReconciler
+from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.enforce import rewritten, suspended_with_plan
 from arena_topo.kinds.elastic import worker_range
@@ -16,10 +17,9 @@ from arena_topo.manifest.plan_on_job import Pins, resized, with_pins
 from arena_topo.model.keys import ELASTIC, HOSTNAME, OPERATOR_JOB_NAME, PLAN, PLANNED
 from arena_topo.model.kind import is_suspended
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode, encode, plan_text
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, decode, encode, plan_text
 from arena_topo.pin.gates import is_gated, release_patch
-from tests.objects import mpijob
+from tests.objects import mpijob, ready_node
 
 START = datetime(2026, 11, 22, tzinfo=UTC)
 GPU = "nvidia.com/gpu"
@@ -30,16 +30,7 @@ Objects = dict[str, dict[str, Object]]
 
 def server(name: str, gpus: int = 8) -> Object:
     """Return a node with GPUs of which no source tells more than the number."""
-    amounts = {"cpu": "96", "memory": "768Gi", "pods": "110", GPU: str(gpus)}
-    return {
-        "metadata": {"name": name, "uid": f"node-{name}", "labels": {HOSTNAME: name}},
-        "spec": {},
-        "status": {
-            "capacity": amounts,
-            "allocatable": amounts,
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
-    }
+    return ready_node(name, {"cpu": "96", "memory": "768Gi", "pods": "110", GPU: str(gpus)})
 
 
 def at(seconds: float) -> str:
@@ -277,7 +268,7 @@ class Controller:
     """
 
     world: World
-    placer: Placer
+    reconciler: PlanReconciler
     others_wait: bool = False
     seen: int = 0
     seen_pods: int = 0
@@ -293,13 +284,13 @@ class Controller:
         """Decide by what has been seen."""
         objects = {**self.world.history[self.seen], "pods": self.world.history[self.seen_pods]["pods"]}
         now = START + timedelta(seconds=self.world.seconds)
-        self.sent += self.placer.decide(ClusterState(objects), now, others_wait=lambda: self.others_wait)
+        self.sent += self.reconciler.decide(ClusterState(objects), now, others_wait=lambda: self.others_wait)
 
     def deliver(self, index: int = 0) -> None:
         """Have the server take one of the writes that are under way."""
         action = self.sent.pop(index)
         if not self.world.do(action):
-            self.placer.failed(action)
+            self.reconciler.failed(action)
 
     def settle(self) -> None:
         """See, decide and write until nothing is left to do."""
@@ -311,3 +302,8 @@ class Controller:
             while self.sent:
                 self.deliver()
         raise AssertionError("it never ends")
+
+
+def controller(world: World, rules: Rules | None = None) -> Controller:
+    """Return a controller whose clock is the world's."""
+    return Controller(world, PlanReconciler(rules or Rules(), lambda: world.seconds))

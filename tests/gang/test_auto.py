@@ -8,7 +8,7 @@ import pytest
 from arena_topo.errors import UsageError
 from arena_topo.gang.auto import check_installed, choose_backend, with_cluster_facts
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.capabilities import ClusterFacts, Policy, Program
+from arena_topo.model.gang import ClusterFacts, Policy, Program
 from tests.gang.jobs import ALPHA, V1, V2, gang
 
 GATES = frozenset({"schedulingGates"})

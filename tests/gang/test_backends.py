@@ -9,10 +9,10 @@ from arena_topo.errors import UsageError
 from arena_topo.gang.backends import BACKENDS, decorate
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.gang import decorated
-from arena_topo.model.job import Decoration
+from arena_topo.model.gang import Decoration
 from arena_topo.model.text.yaml import dump
 from tests import paths
-from tests.gang.jobs import ALPHA, V1, V2, gang, job
+from tests.gang.jobs import ALPHA, V1, V2, gang, job_of_four_workers
 
 GOLDEN = paths.GOLDEN / "gang"
 
@@ -45,7 +45,7 @@ def ids(value: object) -> str:
 def test_the_objects_are_the_golden_ones(backend: str, version: ApiVersion) -> None:
     """Job and companions, to the byte, in every version that the back-end can take."""
     added = decorate(backend, gang(version, **KNOWN[backend]))
-    objects = [decorated(job(version), added), *added.companions]
+    objects = [decorated(job_of_four_workers(version), added), *added.companions]
 
     expected = (GOLDEN / f"{backend}.{version.value}.yaml").read_text()
     assert expected == "---\n".join(dump(item) for item in objects)
@@ -285,7 +285,7 @@ def test_volcanos_operator_loses_the_level_and_says_so() -> None:
     """It writes the whole PodGroup itself."""
     added = decorate("volcano", gang(level="rack", operator_gangs="volcano"))
 
-    assert "drops the level: rack is enforced by the pins alone" in added.notes[1]
+    assert "drops the level: rack is enforced by the pins only" in added.notes[1]
 
 
 def test_kueue_gets_no_topology_that_nobody_asked_for() -> None:

@@ -25,7 +25,7 @@ def ids(value: str | Kind) -> str:
     return value if isinstance(value, str) else value.kind
 
 
-def job(kind: Kind) -> Object:
+def written_job(kind: Kind) -> Object:
     """Return a job of *kind* as somebody wrote it."""
     manifest = MANIFESTS[kind.kind]
     placed = {**manifest, "metadata": {**manifest["metadata"], "namespace": "default"}}
@@ -35,8 +35,8 @@ def job(kind: Kind) -> Object:
 @pytest.mark.parametrize(("backend", "kind"), LEGAL, ids=ids)
 def test_the_objects_are_the_golden_ones(backend: str, kind: Kind) -> None:
     """Job and companions, to the byte."""
-    added = decorate(backend, replace(gang_of(job(kind)), **KNOWN[backend]))
-    objects = [decorated(job(kind), added), *added.companions]
+    added = decorate(backend, replace(gang_of(written_job(kind)), **KNOWN[backend]))
+    objects = [decorated(written_job(kind), added), *added.companions]
 
     expected = (GOLDEN / f"{backend}.{kind.kind.lower()}.yaml").read_text()
     assert expected == "---\n".join(dump(item) for item in objects)
@@ -48,4 +48,4 @@ def test_a_scheduler_that_a_trainjob_cannot_name_is_refused(backend: str) -> Non
     with pytest.raises(
         UsageError, match="cannot be used with TrainJob v1alpha1: its runtime names the scheduler"
     ):
-        decorate(backend, replace(gang_of(job(TRAINJOB)), **KNOWN[backend]))
+        decorate(backend, replace(gang_of(written_job(TRAINJOB)), **KNOWN[backend]))

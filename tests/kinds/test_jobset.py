@@ -31,7 +31,7 @@ def jobset(**roles: tuple[int | None, int | None, int | None]) -> Object:
     }
 
 
-def pod(labels: dict[str, str], **annotations: str) -> Object:
+def labelled_pod(labels: dict[str, str], **annotations: str) -> Object:
     """Return a pod of role ``node`` of the JobSet ``set``."""
     named = {"jobset.sigs.k8s.io/jobset-name": "set", "jobset.sigs.k8s.io/replicatedjob-name": "node"}
     return {"metadata": {"name": "x", "labels": {**named, **labels}, "annotations": annotations}}
@@ -86,7 +86,7 @@ def test_a_pod_of_a_set_tells_its_index(
     """In its role; in any Job but the first only where its template says how many pods a Job has."""
     expected = None if index is None else Member("set", "node", index)
 
-    assert expected == JOBSET.member(pod(labels, **annotations))
+    assert expected == JOBSET.member(labelled_pod(labels, **annotations))
 
 
 @pytest.mark.parametrize(("job", "index", "chief"), [("0", "0", True), ("0", "1", False), ("1", "0", False)])
@@ -94,4 +94,4 @@ def test_the_first_pod_of_the_first_job_is_the_chief(job: str, index: str, *, ch
     """Whatever its role is called."""
     labels = {"jobset.sigs.k8s.io/job-global-index": job, _JOB: "0", _INDEX: index}
 
-    assert chief is JOBSET.is_chief(pod(labels))
+    assert chief is JOBSET.is_chief(labelled_pod(labels))

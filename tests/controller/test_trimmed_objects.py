@@ -2,23 +2,22 @@
 
 import pytest
 
-from arena_topo.controller.kept import read_of_job, read_of_other, read_of_pod, read_of_workload
-from arena_topo.controller.ledger import PlannedJob
+from arena_topo.controller.objects import trimmed_job, trimmed_object, trimmed_pod, trimmed_workload
+from arena_topo.controller.state import PlannedJob
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.enforce import rewritten
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model import keys
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage, encode
 from tests.controller.workload_objects import workload
 from tests.objects import mpijob, pod
 
 LARGE = "x" * 200_000
 
 
-def planned(plan: str, workers: int = 2) -> Object:
+def cluttered_job(plan: str, workers: int = 2) -> Object:
     """Return a job that its user, its operator and others have written much onto."""
     job = mpijob("job", workers=workers)
     own = {"f:metadata": {"f:annotations": {f"f:{keys.PLAN}": {}, "f:other": {}}}, "f:spec": {"f:a": {}}}
@@ -50,8 +49,8 @@ def confirmed(workers: int) -> str:
 def test_a_job_is_kept_without_what_others_wrote_onto_it() -> None:
     """But for what decides on it: its plan and who wrote that when, its queue, its size."""
     plan = confirmed(2)
-    job = planned(plan)
-    kept = read_of_job(ApiVersion.V2BETA1, job)
+    job = cluttered_job(plan)
+    kept = trimmed_job(ApiVersion.V2BETA1, job)
 
     assert 2_000 > len(repr(kept["metadata"]))
     assert {keys.PLAN: plan, keys.ELASTIC: "1:4"} == kept["metadata"]["annotations"]
@@ -65,8 +64,8 @@ def test_a_job_is_kept_without_what_others_wrote_onto_it() -> None:
 
 def test_what_is_kept_of_a_job_decides_as_the_whole_job() -> None:
     """And what is written to it is the same."""
-    job = planned(confirmed(2))
-    kept = read_of_job(ApiVersion.V2BETA1, job)
+    job = cluttered_job(confirmed(2))
+    kept = trimmed_job(ApiVersion.V2BETA1, job)
     whole, part = PlannedJob(ApiVersion.V2BETA1, job), PlannedJob(ApiVersion.V2BETA1, kept)
 
     assert [
@@ -80,17 +79,17 @@ def test_what_is_kept_of_a_job_decides_as_the_whole_job() -> None:
 
 def test_of_templates_is_kept_what_the_pods_ask_for() -> None:
     """Not what they do once they run."""
-    job = planned(confirmed(2))
+    job = cluttered_job(confirmed(2))
     template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
     # A label may be called as anything else is.
     template["spec"]["nodeSelector"] = {"env": "prod", "volumes": "fast"}
     template["spec"]["initContainers"] = [{"name": "init", "resources": {"requests": {"cpu": "1"}}}]
-    asked = read_of_job(ApiVersion.V2BETA1, job)["spec"]
+    asked = trimmed_job(ApiVersion.V2BETA1, job)["spec"]
     container = template["spec"]["containers"][0]
     container |= {"env": [{"name": "A", "value": LARGE}], "command": ["x"], "args": [LARGE]}
     template["spec"]["volumes"] = [{"name": LARGE}]
     template["metadata"] = {"annotations": {"other": LARGE, keys.PODS_PER_JOB: "2"}}
-    kept = read_of_job(ApiVersion.V2BETA1, job)["spec"]
+    kept = trimmed_job(ApiVersion.V2BETA1, job)["spec"]
 
     assert {"env": "prod", "volumes": "fast"} == kept["mpiReplicaSpecs"]["Worker"]["template"]["spec"][
         "nodeSelector"
@@ -102,18 +101,18 @@ def test_of_templates_is_kept_what_the_pods_ask_for() -> None:
 
 def test_a_job_of_which_too_much_would_be_kept_is_not_read() -> None:
     """Where it may go can be as long as its writer likes."""
-    job = planned(confirmed(2))
+    job = cluttered_job(confirmed(2))
     template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
     template["spec"]["nodeSelector"] = {f"key-{number}": "x" * 60 for number in range(2_000)}
-    with pytest.raises(DocumentError, match=r"what its pods ask for takes .* at most 65,536 are read"):
-        read_of_job(ApiVersion.V2BETA1, job)
+    with pytest.raises(DocumentError, match=r"what its pods request takes .* at most 65,536 are read"):
+        trimmed_job(ApiVersion.V2BETA1, job)
 
 
 @pytest.mark.parametrize("workers", [2, 1_000, 2_500])
 def test_the_plan_of_a_large_job_is_kept(workers: int) -> None:
     """It may be as large as its pods make it."""
     plan = confirmed(workers)
-    kept = read_of_job(ApiVersion.V2BETA1, planned(plan, workers))
+    kept = trimmed_job(ApiVersion.V2BETA1, cluttered_job(plan, workers))
 
     assert plan == kept["metadata"]["annotations"][keys.PLAN]
 
@@ -121,17 +120,17 @@ def test_the_plan_of_a_large_job_is_kept(workers: int) -> None:
 @pytest.mark.parametrize("plan", [LARGE, confirmed(2_000)], ids=["no plan at all", "the plan of another job"])
 def test_a_plan_that_is_larger_than_that_of_its_pods_is_not_read(plan: str) -> None:
     """The watch reports that at the job, and keeps its name."""
-    job = planned(plan)
+    job = cluttered_job(plan)
     del job["metadata"]["annotations"][keys.ELASTIC]
     with pytest.raises(DocumentError, match=r"its plan has .* characters, of which at most 33,792 are read"):
-        read_of_job(ApiVersion.V2BETA1, job)
+        trimmed_job(ApiVersion.V2BETA1, job)
 
 
 def test_an_annotation_that_is_longer_than_any_of_its_kind_is_cut() -> None:
     """So that it cannot be read, as it could not before."""
-    job = planned(confirmed(2))
+    job = cluttered_job(confirmed(2))
     job["metadata"]["annotations"] |= {keys.ELASTIC: "1:" + "9" * 200_000, keys.POD_REQUESTS: LARGE}
-    kept = read_of_job(ApiVersion.V2BETA1, job)
+    kept = trimmed_job(ApiVersion.V2BETA1, job)
 
     assert 20_000 > len(repr(kept["metadata"]))
 
@@ -140,7 +139,7 @@ def test_a_pod_is_kept_without_what_nobody_reads() -> None:
     """No environment, above all."""
     made = pod("p")
     made["spec"]["containers"][0]["env"] = [{"name": "SECRET", "value": "x"}]
-    kept = read_of_pod(made)
+    kept = trimmed_pod(made)
     assert "SECRET" not in str(kept)
     assert {"resources"} == kept["spec"]["containers"][0].keys()
 
@@ -150,7 +149,7 @@ def test_a_workload_is_kept_without_what_nobody_reads() -> None:
     said = {keys.PLACEMENT_OPTIONS: '{"policy":"restricted"}', "other": LARGE, keys.PIN_NODES: LARGE}
     item = workload(metadata={"annotations": said, "labels": {"a": "b"}})
     item["metadata"] |= {"annotations": {"other": LARGE}, "managedFields": [{"manager": LARGE}]}
-    kept = read_of_workload(item)
+    kept = trimmed_workload(item)
 
     assert 40_000 > len(repr(kept))
     template = kept["spec"]["podSets"][1]["template"]
@@ -164,7 +163,9 @@ def test_of_other_objects_the_annotations_of_their_writers_go() -> None:
     times = [{"manager": LARGE, "time": "2026-11-22T01:00:00Z", "fieldsV1": {"f:spec": {}}}]
     partitions = "scheduling.koordinator.sh/gpu-partitions"
     meta = {"name": "d", "uid": "u", "labels": {"a": "b"}, "annotations": {"x": LARGE, partitions: "{}"}}
-    kept = read_of_other({"metadata": {**meta, "managedFields": times}, "spec": {"a": 1}, "status": {"b": 2}})
+    kept = trimmed_object(
+        {"metadata": {**meta, "managedFields": times}, "spec": {"a": 1}, "status": {"b": 2}}
+    )
 
     assert {
         "name": "d",

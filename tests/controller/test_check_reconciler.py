@@ -5,10 +5,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.controller.kept import Notice, PatchStatus
+from arena_topo.controller.objects import Notice, PatchStatus
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage
 from arena_topo.pin.run_lists import decoded
 from arena_topo.planner.reservations import OtherPlan
 from tests.controller.workload_objects import (
@@ -62,15 +61,24 @@ def test_who_has_no_place_is_told_why_once() -> None:
     assert "4 nodes have fewer than 8 free GPUs" in cluster.answers()["second"][1]
 
 
+def test_an_answer_that_was_decided_and_never_sent_is_decided_again() -> None:
+    """The decision failed before its end: nothing is reserved for an answer that never comes."""
+    cluster = Cluster(workload("first", workers=4))
+    assert ["first"] == list(cluster.answers())
+    assert {} == cluster.answers()
+    cluster.reconciler.lost()
+    assert "Ready" == cluster.answers()["first"][0]
+
+
 def test_whoever_waits_is_known_before_it_is_decided_on() -> None:
     """A controller that has just started does not give what is free to a job that grows; an answer ends the wait."""
     cluster = Cluster(workload("first", workers=4), workload("second", workers=4))
-    assert cluster.answerer.is_asked()
-    assert 0 == cluster.answerer.queue.queued
+    assert cluster.reconciler.has_waiting()
+    assert 0 == cluster.reconciler.queued
     cluster.carry_out(cluster.decide())
-    assert cluster.answerer.is_asked()
+    assert cluster.reconciler.has_waiting()
     cluster.put("workloads", workload("second"), deleted=True)
-    assert not cluster.answerer.is_asked()
+    assert not cluster.reconciler.has_waiting()
 
 
 def test_what_is_freed_goes_to_who_waits() -> None:
@@ -107,7 +115,7 @@ def test_who_has_no_quota_or_is_on_the_way_out_is_not_answered() -> None:
         workload("g", conditions=[quota, condition("Admitted"), condition("Evicted")]),
     )
     assert [] == cluster.decide()
-    assert not cluster.answerer.is_asked()
+    assert not cluster.reconciler.has_waiting()
 
 
 def test_the_pins_of_an_earlier_admission_reserve_nothing() -> None:
@@ -173,7 +181,7 @@ def test_an_answer_that_was_refused_is_given_again_after_a_moment() -> None:
     cluster = Cluster(workload("first", workers=3))
     (action,) = cluster.decide()
     assert isinstance(action, PatchStatus)
-    cluster.answerer.failed(action)
+    cluster.reconciler.failed(action)
     assert [] == cluster.decide()
     cluster.put("workloads", workload("second", workers=2))
     assert "Ready" == cluster.answers()["second"][0]
@@ -270,7 +278,7 @@ def test_a_place_is_kept_for_the_head_after_the_time_of_its_check() -> None:
         pods=[worker("runs", number, node) for number, node in enumerate("abc")],
     )
     answers = cluster.answers()
-    assert "is kept for the job default/large" in answers["small"][1]
+    assert "is reserved for the job default/large" in answers["small"][1]
     assert answers["large"][1].startswith("number 1")
 
 
@@ -283,7 +291,7 @@ def test_a_place_is_kept_where_a_job_of_our_own_queue_runs() -> None:
         mpijobs=[job],
         pods=pods,
     )
-    assert "is kept for the job default/large" in cluster.answers()["small"][1]
+    assert "is reserved for the job default/large" in cluster.answers()["small"][1]
 
 
 def test_before_that_time_smaller_jobs_start() -> None:
@@ -325,7 +333,7 @@ def test_unreadable_options_concern_their_job_alone() -> None:
     """It is told, and the others are placed."""
     garbled = {"annotations": {"arena-topo.dev/placement-options": "[1]"}}
     answers = Cluster(workload("bad", metadata=garbled), workload("good")).answers()
-    assert "is no mapping" in answers["bad"][1]
+    assert "must be a mapping" in answers["bad"][1]
     assert "Ready" == answers["good"][0]
 
 
@@ -406,9 +414,9 @@ def test_a_controller_that_runs_decides_what_one_does_that_begins(history: list[
         cluster.put("workloads", {**item, "status": status}, deleted=written == "is deleted")
         # Other words on why a job waits come after a while.
         cluster.seconds += 60
-        running = cluster.answerer
+        running = cluster.reconciler
         cluster.restart()
-        expected, cluster.answerer = cluster.decide(), running
+        expected, cluster.reconciler = cluster.decide(), running
         decided = cluster.decide()
         assert sorted(map(repr, expected)) == sorted(map(repr, decided))
         cluster.carry_out(decided)

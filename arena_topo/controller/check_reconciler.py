@@ -1,15 +1,15 @@
-"""Decides on the Workloads that Kueue admits: who gets which places, and whose places are lost.
+"""The reconciler of Workloads that Kueue admits: which get which nodes, and which have lost theirs.
 
-Kueue orders the jobs and counts the quota; a Workload with quota waits for our check. It is answered once
-there is a place for the whole gang, by the ``WaitingQueue``, and else told why there is none: it stays
-Pending, as an answer ``Retry`` would keep the quota and free nothing. The answers that stand are the
-reservations. One write makes one, so that a ``submit`` at the same moment may plan on the same place; then
-the younger answer is withdrawn, and so is one whose node is gone:
+Kueue orders the jobs and counts the quota; a Workload with quota waits for our check. The check is answered
+once the whole gang fits, which the ``Reconciler`` decides, and says until then why it does not: it stays
+Pending, as an answer ``Retry`` would keep the quota and free nothing. The answers that are Ready are the
+reservations. One write makes one, so that a ``submit`` at the same moment may plan on the same GPUs; then the
+younger answer is withdrawn, and so is one whose node is gone:
 
 ====  ===========================================  ==========================================================
 pass  what the API server said                     what is decided
 ====  ===========================================  ==========================================================
-1     A and B have quota, Pending; A fits          A: Ready with nodes; B: the message why there is no place
+1     A and B have quota, Pending; A fits          A: Ready with nodes; B: the message why it does not fit
 2     A is admitted, its pods get their nodes      nothing
 3     A's worker 2 waits for a node that is gone   after a moment, A: Retry; Kueue evicts and requeues it
 4     A has quota again, Pending                   Ready with other nodes
@@ -17,14 +17,13 @@ pass  what the API server said                     what is decided
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import InitVar, dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import chain
 
 from arena_topo.controller import workloads
-from arena_topo.controller.decider import Candidate, PlanQuestion, WaitingQueue, Writes
-from arena_topo.controller.kept import (
+from arena_topo.controller.objects import (
     POD,
     RETRY_AFTER,
     Action,
@@ -35,6 +34,7 @@ from arena_topo.controller.kept import (
     PatchStatus,
     Typed,
 )
+from arena_topo.controller.reconciler import Candidate, Reconciler
 from arena_topo.controller.state import ClusterState
 from arena_topo.controller.workloads import (
     CHECK,
@@ -57,31 +57,29 @@ from arena_topo.controller.workloads import (
     record_of,
 )
 from arena_topo.jobs.enforce import uuids_of
-from arena_topo.jobs.plan import plan_question
 from arena_topo.jobs.queue import CheckMessage, read_message
 from arena_topo.jobs.watch import Change
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage, placed_text
-from arena_topo.model.text.durations import parse_instant
-from arena_topo.planner.queue import RunningJob, Turn, Unreserved
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage, placed_text
+from arena_topo.model.text.quantity import parse_instant
+from arena_topo.planner.queue import RunningJob, Unreserved
 from arena_topo.planner.reservations import OtherPlan
 
 _LONGEST_WRITE = 10.0
-"""Seconds after which a write has been seen, or has failed: its request has ended before."""
+"""Seconds after which a write has been seen, or has failed: its request has ended by then."""
 
-_PATIENCE = 10.0
-"""Seconds for which a place has to be lost before its job moves: nodes come back, and pods are recreated."""
+_LOST_FOR = 10.0
+"""Seconds for which a node has to be lost before its job moves: nodes come back, and pods are recreated."""
 
 _AUDIT = 1.0
-"""Seconds between two looks at all places that are taken: it costs more than most decisions, and losses have time."""
+"""Seconds between two audits of all reservations: one costs more than most decisions, and losses can wait."""
 
 
 @dataclass(frozen=True, slots=True)
 class _SentAnswer:
-    """An answer that is in flight: its place, and when it was sent, on the monotonic clock."""
+    """An answer that is in flight: the plan that it gives, and when it was sent, on the monotonic clock."""
 
     state: CheckState
     sent: float
@@ -89,23 +87,15 @@ class _SentAnswer:
 
 
 @dataclass(slots=True)
-class Answerer:
-    """The decider for Workloads. *clock* counts seconds and is monotonic.
+class CheckReconciler(Reconciler[_SentAnswer]):
+    """The reconciler of Workloads.
 
-    ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the
-    cluster is quicker.
-    *names_others*: an answer names the jobs of other namespaces too. A Workload at which anything fails stays as it
+    ``rules.reserve_after`` is for checks without parameters. A Workload at which anything fails stays as it
     is, and ``faults`` has it.
     """
 
-    api: workloads.KueueApi
-    reserve_after: timedelta
-    clock: Callable[[], float]
-    plan: InitVar[PlanQuestion] = plan_question
-    names_others: InitVar[bool] = False
-    faults: Faults = field(default_factory=Faults)
-    queue: WaitingQueue = field(init=False)
-    _writes: Writes[_SentAnswer] = field(init=False)
+    api: workloads.KueueApi = field(kw_only=True)
+    faults: Faults = field(default_factory=Faults, kw_only=True)
     _seen: bool = field(default=False, init=False)
     _checks: Mapping[str, Check] = field(default_factory=dict, init=False)
     _items: Mapping[str, Object] = field(default_factory=dict, init=False)
@@ -121,12 +111,8 @@ class Answerer:
     _left: Unreserved = field(default_factory=Unreserved, init=False)
     _left_by_firm: Unreserved = field(default_factory=Unreserved, init=False)
 
-    def __post_init__(self, plan: PlanQuestion, names_others: bool) -> None:
-        self._writes = Writes(self.clock)
-        self.queue = WaitingQueue(self._writes, plan, names_others)
-
     def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
-        """Note what has changed in *objects*, by collection; all of them where nothing was seen before."""
+        """Take what has changed in *objects*, by collection; all of them if nothing was seen before."""
         is_first, self._items = not self._seen, objects[workloads.WORKLOADS]
         if is_first:
             self._seen = True
@@ -146,85 +132,86 @@ class Answerer:
                     with self.faults.at(change.object, POD):
                         self._take_pod(change.object, deleted=change.deleted)
                 case _:
-                    # The cluster itself is kept by the ClusterState.
+                    # The ClusterState keeps the cluster itself.
                     pass
 
     def decide(self, state: ClusterState, plans: Iterable[OtherPlan], now: datetime) -> list[Action]:
-        """Return what is to be done at the server's instant *now*; *plans* are those that others made."""
+        """Return what to do at the server's instant *now*; *plans* are those that others made."""
         self._hold(state.snapshot)
         others = [plan for plan in plans if plan.reserved]
         waiting: list[QueuedJob] = []
-        actions = [*self._checks_marked(now)]
+        actions = [*self._activated(now)]
         for uid, workload in list(self._unanswered.items()):
             if self._may_send(uid):
-                actions += self._isolated(workload, self._looked_at(workload, waiting, now))
+                actions += self.isolated(uid, self._at(uid), self._reconciled(workload, waiting, now))
         actions += self._place_waiting(waiting, state, others, now)
-        actions += self._taken_back(state.snapshot, others, now)
+        actions += self._withdrawn(state.snapshot, others, now)
         return actions
 
-    def _isolated(self, workload: Workload, actions: Iterator[Action]) -> Iterator[Action]:
-        """Yield the *actions* for *workload*; an error among them concerns no other one."""
-        return self._writes.isolated(workload.uid, self._at(workload.uid), actions)
-
     def _at(self, uid: str) -> Attempt:
-        """Return what to enter for a step with the Workload with this *uid*."""
+        """Return the context of a step with the Workload with this *uid*."""
         return self.faults.at(self._items.get(uid, {}), self._typed)
 
     @property
     def _typed(self) -> Typed:
         return f"{self.api.workloads.group}/{self.api.workloads.version}", "Workload"
 
-    def _checks_marked(self, now: datetime) -> Iterator[Action]:
-        """Say on each check of ours that it is answered."""
+    def _activated(self, now: datetime) -> Iterator[Action]:
+        """Mark each check of ours as active, or as faulty."""
         for check in self._checks.values():
             active = None
             with self.faults.at(check.object, CHECK):
                 active = check_is_active(self.api.checks, check.object, now, check.fault)
             if active and self._may_send(check.uid):
-                self._writes.in_flight[check.uid] = _SentAnswer(CheckState.READY, self.clock())
+                self.in_flight[check.uid] = _SentAnswer(CheckState.READY, self.clock())
                 yield active
 
-    def _looked_at(self, workload: Workload, waiting: list[QueuedJob], now: datetime) -> Iterator[Action]:
-        """Answer *workload* at once where it needs no plan; put it among those *waiting* where it needs one."""
+    def _reconciled(self, workload: Workload, waiting: list[QueuedJob], now: datetime) -> Iterator[Action]:
+        """Answer *workload* at once if it needs no plan; add it to those *waiting* if it does."""
         entry, planned = workload.entry, workload.planned
         if entry.state is CheckState.READY and workload.quota_since is None:
-            # The answer came after Kueue had evicted it and reset its check: it would keep its places from
-            # others.
+            # The answer came after Kueue had evicted it and reset its check: it would reserve for nothing.
             yield self._answer(workload, Answer(CheckState.PENDING, "it has lost its quota"), now)
         elif workload.leaves:
             # Kueue has reset its check already, and it stays admitted, with its quota, until its pods are
             # gone.
             return
         elif entry.state is CheckState.READY:
-            # Of several checks of ours the first one gives the places.
+            # Of several checks of ours the first one assigns the nodes.
             extra = next((each for each in workload.entries if each.state is CheckState.PENDING), None)
             if extra:
-                yield self._answer(workload, _ready(f"{entry.check} gives the places"), now, entry=extra)
+                yield self._answer(workload, _ready(f"{entry.check} assigns the nodes"), now, entry=extra)
         elif entry.state is not CheckState.PENDING:
             return
         elif workload.admitted_since is not None:
-            # Its queue has got the check meanwhile.
-            yield self._answer(workload, self._kept_running(workload), now)
+            # The check was added to its queue after its admission.
+            yield self._answer(workload, self._as_it_runs(workload), now)
         elif workload.quota_since is not None:
             if said := _without_plan(workload):
                 yield self._answer(workload, said, now)
             elif planned:
                 waiting.append(QueuedJob(workload, planned))
 
-    def is_asked(self) -> bool:
-        """Whether any Workload waits for its places, decided on or not."""
+    def has_waiting(self) -> bool:
+        """Whether any Workload waits for our check, decided on or not."""
         return any(workload.waits_for_check for workload in self._workloads.values())
 
     @property
     def plans(self) -> Mapping[str, OtherPlan]:
-        """What the answers reserve, by the uids of the Workloads, as of the last decision."""
+        """What the answers reserve, by the Workloads' uids, as of the last decision."""
         return self._held
 
     def failed(self, action: PatchStatus, after: float = RETRY_AFTER) -> None:
-        """Record that *action* failed: what is there then is looked at again *after* some seconds."""
-        self._writes.failed(action.uid, after)
+        """Note that *action* failed: its Workload is decided on again *after* some seconds."""
+        self.retry(action.uid, after)
         self._records.pop(action.uid, None)
         self._stale.add(action.uid)
+
+    def lost(self) -> None:
+        """Forget the last decision, also what its answers reserve."""
+        self._stale.update(self.in_flight)
+        # Not super(): with slots the dataclass is another class than the one that is defined here.
+        Reconciler.lost(self)
 
     def _read_all(self, objects: Mapping[str, Mapping[str, Object]]) -> None:
         self._checks = read_checks(
@@ -238,7 +225,7 @@ class Answerer:
             self._read_one(uid, item, objects)
 
     def _read_one(self, uid: str, item: Object | None, objects: Mapping[str, Mapping[str, Object]]) -> None:
-        """Take a Workload, or leave out one that cannot be read."""
+        """Take a Workload, or omit an unreadable one."""
         with self.faults.at(item or {}, self._typed) as attempt:
             self._take_workload(uid, item, objects)
         if attempt.failed:
@@ -255,7 +242,7 @@ class Answerer:
             self._uids.pop(before.job_key, None)
         self._stale.add(uid)
         if workload is None:
-            self._writes.forget(uid)
+            self.forget(uid)
             for known in (self._lost, self._records):
                 known.pop(uid, None)
             return
@@ -263,11 +250,11 @@ class Answerer:
         if workload.needs_answer:
             self._unanswered[uid] = workload
         self._uids[workload.job_key] = uid
-        sent = self._writes.in_flight.get(uid)
+        sent = self.in_flight.get(uid)
         if sent and workload.entry.state is sent.state:
-            del self._writes.in_flight[uid]
+            del self.in_flight[uid]
             if sent.record and sent.state is CheckState.READY:
-                # It knows the GPUs as well, which the answer does not tell.
+                # It has the GPUs as well, which the answer does not have.
                 self._records[uid] = sent.record
         if workload.entry.state is not CheckState.READY:
             self._records.pop(uid, None)
@@ -290,11 +277,11 @@ class Answerer:
             self._stale.add(uid)
 
     def _hold(self, snapshot: Snapshot) -> None:
-        """Bring what the answers reserve up to date, where a Workload or a pod of it has changed."""
+        """Update what the answers reserve of Workloads that have changed, or whose pods have."""
         now = self.clock()
-        for uid, sent in list(self._writes.in_flight.items()):
+        for uid, sent in list(self.in_flight.items()):
             if now - sent.sent > _LONGEST_WRITE:
-                del self._writes.in_flight[uid]
+                del self.in_flight[uid]
                 self._stale.add(uid)
         for uid in self._stale:
             self._held.pop(uid, None)
@@ -302,7 +289,7 @@ class Answerer:
             if workload is None:
                 continue
             with self._at(uid):
-                coming = self._writes.in_flight.get(uid)
+                coming = self.in_flight.get(uid)
                 record = coming.record if coming else self._record(workload, snapshot)
                 if record and record.slots:
                     self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
@@ -318,7 +305,7 @@ class Answerer:
         return record_of(workload, hostnames, snapshot)
 
     def _may_send(self, uid: str) -> bool:
-        return uid not in self._writes.in_flight and self._writes.is_due(uid)
+        return uid not in self.in_flight and self.is_due(uid)
 
     def _answer(
         self,
@@ -329,15 +316,15 @@ class Answerer:
         entry: Entry | None = None,
         record: PlanRecord | None = None,
     ) -> PatchStatus:
-        """Return the write of an answer; *record* is the place that it gives, which counts from now on."""
+        """Return the write of an answer; *record* is the plan that it gives, which counts from now on."""
         entry = entry or workload.entry
         if said.state is not entry.state:
-            self._writes.in_flight[workload.uid] = _SentAnswer(said.state, self.clock(), record)
+            self.in_flight[workload.uid] = _SentAnswer(said.state, self.clock(), record)
             self._stale.add(workload.uid)
         return answer_patch(self.api.workloads, workload, entry, said, now)
 
-    def _kept_running(self, workload: Workload) -> Answer:
-        """Return the answer for a job that runs already: its pods stay where they are."""
+    def _as_it_runs(self, workload: Workload) -> Answer:
+        """Return the answer for a job that already runs: its pods stay where they are."""
         planned = workload.planned
         nodes = dict(nodes_of(workload, self._pods.get(workload.job_key, {}).values()))
         if planned is None or not nodes:
@@ -354,65 +341,62 @@ class Answerer:
         others: Sequence[OtherPlan],
         now: datetime,
     ) -> Iterator[Action]:
-        """Answer those of *waiting* that fit, in Kueue's order; tell the others why they wait."""
-        if not waiting:
-            # An answer that is in flight may still be refused; its job stays the head of the queue then.
-            self.queue.clear(keeps_reservation=bool(self._writes.in_flight))
-            return
+        """Answer those of *waiting* that fit, in Kueue's order; explain on the others why they wait."""
         candidates: list[Candidate] = []
         for job in waiting:
             with self._at(job.uid):
-                candidates.append(self._candidate(job))
-        outcomes = self.queue.schedule(
+                candidates.append(self._candidate(job, state.snapshot, now))
+        yield from self.schedule(
             candidates,
             state,
-            self._left.of(state.snapshot, chain(others, self._held.values())),
+            lambda: self._left.of(state.snapshot, chain(others, self._held.values())),
             lambda: self._running(state, others, now),
             now,
         )
-        jobs = {job.uid: job for job in waiting}
-        for outcome in outcomes:
-            job = jobs[outcome.uid]
-            yield from self._isolated(job.workload, self._decided(job, outcome, state.snapshot, now))
-
-    def _decided(self, job: QueuedJob, outcome: Turn, snapshot: Snapshot, now: datetime) -> Iterator[Action]:
-        """Answer what the queue gave to *job*: its place, or why it still waits."""
-        workload = job.workload
-        if outcome.record.stage is Stage.PROPOSED:
-            record = replace(outcome.record, stage=Stage.CONFIRMED)
-            updates = pod_set_updates(job.planned, record, _uuids(record, snapshot))
-            yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
-            return
-        written = read_message(workload.entry.message) or CheckMessage(0, "")
-        before = PlanRecord(
-            stage=Stage.WAITING,
-            position=written.position,
-            waiting_reason=written.reason,
-            estimate=written.start,
-        )
-        if reason := self.queue.explanation(outcome, before, now):
-            message = CheckMessage(reason.position, reason.waiting_reason, reason.estimate)
-            yield self._answer(workload, Answer(CheckState.PENDING, message.text), now)
 
     def _running(
         self, state: ClusterState, others: Iterable[OtherPlan], now: datetime
     ) -> Iterator[RunningJob]:
-        """Yield what holds or has reserved something, in Kueue's queues or in our own: either frees places for both."""
-        held = [RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()]
+        """Yield what holds or has reserved capacity, in either queue: what one frees is free for both."""
+        held: list[RunningJob] = []
+        for uid, plan in self._held.items():
+            ends = None
+            with self._at(uid):
+                ends = self._ends(uid, now)
+            held.append(RunningJob(plan, ends))
         yield from state.running({plan.order[1]: plan for plan in others}, held, now)
 
-    def _candidate(self, job: QueuedJob) -> Candidate:
+    def _candidate(self, job: QueuedJob, snapshot: Snapshot, now: datetime) -> Candidate:
         workload, check = job.workload, self._checks[job.workload.entry.check]
-        wait = self.reserve_after if check.reserve_after is None else check.reserve_after
+        unplaced = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)
+        message = read_message(workload.entry.message) or CheckMessage(0, "")
+
+        def place(proposed: PlanRecord) -> Iterator[Action]:
+            record = replace(proposed, stage=Stage.CONFIRMED)
+            updates = pod_set_updates(job.manifest, record, _uuids(record, snapshot))
+            yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
+
+        def explain(waits: PlanRecord) -> Iterator[Action]:
+            text = CheckMessage(waits.position, waits.waiting_reason, waits.estimate).text
+            yield self._answer(workload, Answer(CheckState.PENDING, text), now)
+
         return Candidate(
             job=job,
-            manifest=job.planned.job,
-            options=lambda: options_of(job.planned),
-            record=PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION),
-            # Each has the time of its own check, from which on capacity is reserved for it.
-            since=parse_instant(workload.quota_since or workload.created) + wait,
+            manifest=job.manifest.job,
+            options=lambda: options_of(job.manifest),
+            unplaced=unplaced,
+            written=replace(
+                unplaced,
+                position=message.position,
+                waiting_reason=message.reason,
+                estimate=message.start,
+            ),
+            since=parse_instant(workload.quota_since or workload.created),
+            reserve_after=self.rules.reserve_after if check.reserve_after is None else check.reserve_after,
             runs_for=workload.runs_for,
             attempt=self._at(workload.uid),
+            place=place,
+            explain=explain,
         )
 
     @property
@@ -420,28 +404,28 @@ class Answerer:
         """The jobs of all Workloads that are planned."""
         return (QueuedJob(each, each.planned) for each in self._workloads.values() if each.planned)
 
-    def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
-        """Take answers back whose places have been lost for a while."""
+    def _withdrawn(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
+        """Withdraw answers whose nodes have been lost for a while."""
         if self.clock() - self._audited < _AUDIT:
             return
         self._audited = self.clock()
-        answered = {uid: plan for uid, plan in self._held.items() if uid not in self._writes.in_flight}
+        answered = {uid: plan for uid, plan in self._held.items() if uid not in self.in_flight}
         firm = [plan for plan in others if plan.record.stage is Stage.CONFIRMED]
         left = self._left_by_firm.of(snapshot, chain(firm, self._held.values()))
         nodes = {node.name: node for node in snapshot.nodes}
         found = lost(answered, left, nodes, self._left_by_firm.places)
         self._lost = {uid: self._lost.get(uid, self.clock()) for uid in found}
         for uid, since in self._lost.items():
-            if self.clock() - since < _PATIENCE or not self._may_send(uid):
+            if self.clock() - since < _LOST_FOR or not self._may_send(uid):
                 continue
             workload = self._workloads[uid]
-            yield from self._isolated(workload, self._sent_back(workload, found[uid], now))
+            yield from self.isolated(uid, self._at(uid), self._withdraw(workload, found[uid], now))
 
-    def _sent_back(self, workload: Workload, why: str, now: datetime) -> Iterator[Action]:
-        """Take the answer to *workload* back, and say *why*."""
+    def _withdraw(self, workload: Workload, why: str, now: datetime) -> Iterator[Action]:
+        """Withdraw the answer to *workload*, and say *why*."""
         message = f"{why}: the job is planned again"
         retry = Answer(CheckState.RETRY, message)
-        # What it holds counts until Kueue has taken it back.
+        # What it holds counts until Kueue has evicted it.
         yield self._answer(workload, retry, now, record=self._held[workload.uid].record)
         if workload.planned:
             yield Notice(workload.planned.job, "Moved", message, NoticeKind.WARNING)
@@ -469,11 +453,12 @@ def _without_plan(workload: Workload) -> Answer | None:
             # With another value of the annotation Kueue would admit the job, and could never start it.
             return Answer(
                 CheckState.REJECTED,
-                f"its {replicas.role} template has the annotation {PIN_NODES} already: submit the job without it",
+                f"its {replicas.role} template has the annotation {PIN_NODES} already: "
+                "submit the job without it",
             )
     return None
 
 
 def _uuids(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
-    # Claims of DRA would have to be created for the job first, and Kueue counts them by itself.
+    # DRA claims would have to be created for the job first, and Kueue counts them itself.
     return uuids_of(record, snapshot) if record.gpu_enforcement is GpuEnforcement.UUIDS else {}

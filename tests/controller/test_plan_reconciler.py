@@ -6,19 +6,13 @@ from random import Random
 
 import pytest
 
-from arena_topo.controller.kept import ReleaseWorker, WritePlan
-from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.objects import ReleaseWorker, WritePlan
+from arena_topo.controller.reconciler import Rules
 from arena_topo.model.keys import HOSTNAME
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
-from tests.controller.world import GPU, Controller, World
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
+from tests.controller.world import GPU, Controller, World, controller
 
 BOTH = pytest.mark.parametrize("enforcement", [Enforcement.ADMISSION, Enforcement.GATES])
-
-
-def controller(world: World, rules: Rules | None = None) -> Controller:
-    """Return a controller whose clock is the world's."""
-    return Controller(world, Placer(rules or Rules(), lambda: world.seconds))
 
 
 @BOTH
@@ -171,7 +165,7 @@ def test_a_place_is_kept_for_the_head(enforcement: Enforcement) -> None:
     running.settle()
     world.submit("small", 1, 8, enforcement)
     running.settle()
-    assert "is kept for the job default/whole" in world.record("small").waiting_reason
+    assert "is reserved for the job default/whole" in world.record("small").waiting_reason
     world.end("first")
     running.settle()
     assert Stage.WAITING is world.record("small").stage, "the pods of the first one are about to go"
@@ -288,7 +282,7 @@ def something(random: Random, world: World, one: Controller, left: list[str]) ->
             world.seconds += random.choice([0, 1, 5])
             if random.random() < 0.2 and (ended := started(world)):
                 world.delete("mpijobs", random.choice(ended))
-            elif random.random() < 0.4 and (confirmed := running(world)):
+            elif random.random() < 0.4 and (confirmed := names_of_running(world)):
                 world.begin_end(random.choice(confirmed))
             elif random.random() < 0.3:
                 world.delete_pods_of_ended()
@@ -301,7 +295,7 @@ def started(world: World) -> list[str]:
     return [uid for uid in world.latest["mpijobs"] if world.hosts(uid.removeprefix("uid-"))]
 
 
-def running(world: World) -> list[str]:
+def names_of_running(world: World) -> list[str]:
     """Return the names of the jobs whose plans are confirmed, and that are not being deleted."""
     names = [
         job["metadata"]["name"]
@@ -346,7 +340,7 @@ def test_workers_are_where_their_job_is_planned(seed: int) -> None:
         something(random, world, one, left)
     world.delete_pods_of_ended()
     one.settle()
-    for name in running(world):
+    for name in names_of_running(world):
         planned = {slot.worker: slot.node for slot in world.record(name).slots}
         assert planned == world.hosts(name), name
 
@@ -361,7 +355,7 @@ def test_what_was_decided_and_never_sent_is_decided_again() -> None:
         running.sent = []
         running.decide()
         assert expected == len(running.sent)
-    running.placer.lost()
+    running.reconciler.lost()
     running.decide()
     assert 1 == len(running.sent)
 
@@ -384,7 +378,7 @@ def test_of_a_namespace_the_oldest_jobs_have_their_turns() -> None:
     assert later not in reasons[:most]
     # The job of the other namespace has had its turn before them.
     assert [most + 2, most + 3] == [world.record(f"many-{number}").position for number in (most, most + 1)]
-    assert most + 2 == running.placer.queue.queued
+    assert most + 2 == running.reconciler.queued
     assert 2 == sum(notice.message == later for notice in world.notices)
     world.delete("mpijobs", "uid-many-0")
     world.seconds += 60
