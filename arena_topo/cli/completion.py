@@ -17,7 +17,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from arena_topo.kube.connection_flags import ConnectionFlags
+    from arena_topo.kube import ConnectionFlags
     from arena_topo.kube.session import Session
     from arena_topo.model.kind import Kind
 
@@ -71,7 +71,7 @@ def _bounded(find: Callable[[], list[str]]) -> list[str]:
 
 def _connection(ctx: click.Context) -> "ConnectionFlags":
     """Return what the line says so far of the cluster."""
-    from arena_topo.kube.connection_flags import ConnectionFlags
+    from arena_topo.kube import ConnectionFlags
 
     given = {flag.name: ctx.params.get(flag.name) for flag in fields(ConnectionFlags)}
     return ConnectionFlags(
@@ -96,10 +96,12 @@ def _names(items: Iterable[Any]) -> list[str]:
 
 def _jobs(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
     from arena_topo.errors import ArenaTopoError
-    from arena_topo.jobs.lookup import in_served_version, means_mpijobs, of_type, other_kinds
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.resources import jobs_of
+    from arena_topo.kube.served import ServedApis
 
     session = of_type(_session(connection), str(ctx.params.get("type") or ""))
+    apis = ServedApis(session)
 
     def names(kind: "Kind") -> list[str]:
         return _names(_items(session, jobs_of(kind).path(session.namespace)))
@@ -107,10 +109,10 @@ def _jobs(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
     found: list[str] = []
     # Users who cannot list one kind are offered the others.
     with suppress(ArenaTopoError):
-        if means_mpijobs(session):
-            found += in_served_version(session, names)[1]
+        if apis.means_mpijobs:
+            found += apis.read_mpijobs(names)[1]
     with suppress(ArenaTopoError):
-        for kind in other_kinds(session):
+        for kind in apis.other_kinds():
             with suppress(ArenaTopoError):
                 found += names(kind)
     return found

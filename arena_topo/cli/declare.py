@@ -11,7 +11,7 @@
     @command("get", GetFlags)
     def get(flags: GetFlags) -> None: ...
 
-A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class; a
+A field whose type is such a class itself (``KubeFlags``, ``MpiFlags``) brings all flags of that class; a
 command names in ``parts`` the fields for which it has a subclass, as ``submit`` has one for each kind of job.
 A field without a declaration is a value that the command's own click class left in the context's ``params``.
 The functions below return fields; their annotations say what click will put there, so that mypy compares it
@@ -42,24 +42,12 @@ if TYPE_CHECKING:
 
 # The words of a command line, as click's parser will read them: which is a flag, and which is a flag's value.
 #
-# Arena's and kubectl's flags are Go's: a flag that is true or false may stand alone or have its value after
-# an equals sign, never in the next word. click knows flags that stand alone, and flags that always have a
-# value.
+# Arena's and kubectl's flags are Go's: a flag that is true or false needs no value, and has it after an equals sign, never
+# in the next word. click knows flags without a value, and flags that always have one.
 
 TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 """The spellings of Go's ``strconv.ParseBool``."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlagWord:
-    """A flag that has its value in the next word, whether there is one or not.
-
-    ``index`` is the flag's own place among the words. ``-fn ml`` is the flag ``-n``, at the index of ``-fn``.
-    """
-
-    name: str
-    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +58,21 @@ class ClickWords:
     switched_off: frozenset[str]
 
 
-def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> ClickWords:
+def as_click_takes(
+    options: Sequence[click.Option], words: Sequence[str], *, checked: bool = False
+) -> ClickWords:
     """Return *words* with Go's flags as click takes them.
 
-    A flag whose type says by ``bare`` what it means alone gets that value, unless the type says by ``may_be``
-    that the next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type
-    these are ``--gang=true sh --follow --follow``: a short flag that stands alone gets its long form.
+    A flag whose type says by ``bare`` what it means without a value gets that value, unless the type says by
+    ``may_be`` that the next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type
+    these are ``--gang=true sh --follow --follow``: a short flag without a value gets its long form.
+
+    Raises click's usage error where words that are *checked* have a flag as the value of another:
+    ``--queue --workers=2`` is a queue without a name, and not one that is called ``--workers=2``.
     """
-    bare = {name: option.type for option in options if hasattr(option.type, "bare") for name in option.opts}
+    bare = {name: option for option in options if value_alone(option) for name in option.opts}
     switches = {name for option in options if option.is_flag for name in option.opts}
-    with_value = _with_value(options)
+    with_value = {name for option in options if not option.is_flag for name in option.opts}
     # click looks for long flags that are like a short one before it takes it for what it is.
     longs = {name: _long(options, name) for option in options for name in option.opts if len(name) == 2}
     result: list[str] = []
@@ -90,9 +83,14 @@ def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> Cli
         word = longs.get(word, word)
         name, equals, value = word.partition("=")
         if word in bare and not _takes_next(bare[word], left[:1]):
-            result.append(f"{word}={getattr(bare[word], 'bare')}")  # noqa: B009  # click's own type has none
-        elif _flag_at_end(word, with_value):
-            # A value is passed on as it is, whatever it looks like.
+            result.append(f"{word}={value_alone(bare[word])}")
+        elif flag := _flag_at_end(word, with_value):
+            if checked and left and left[0].startswith("--"):
+                raise click.UsageError(
+                    f"{flag} takes a value, and the next word is {left[0]!r}.\n"
+                    f"A value that begins with -- is written after an equals sign: {_long(options, flag)}=VALUE"
+                )
+            # Any other value is passed on as it is, whatever it looks like.
             result += [word, *left[:1]]
             del left[:1]
         elif equals and name in switches and value in FALSE:
@@ -104,28 +102,14 @@ def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> Cli
     return ClickWords(result + left, frozenset(off))
 
 
-def _takes_next(kind: Any, next_word: Sequence[str]) -> bool:
-    may_be = getattr(kind, "may_be", None)
+def value_alone(option: click.Option) -> str:
+    """Return the value of *option* where none is given, nothing for one that needs a value: click's types have no such word."""
+    return getattr(option.type, "bare", "")
+
+
+def _takes_next(option: click.Option, next_word: Sequence[str]) -> bool:
+    may_be = getattr(option.type, "may_be", None)
     return bool(may_be and next_word and may_be(next_word[0]))
-
-
-def flags_before_values(options: Sequence[click.Option], words: Sequence[str]) -> Iterator[FlagWord]:
-    """Yield the flags of *words* whose value is the next word; what follows ``--`` has no flags.
-
-    For ``-n ml --env=A=b --image i c`` these are ``-n`` and ``--image``.
-    """
-    with_value = _with_value(options)
-    index = 0
-    while index < len(words) and words[index] != "--":
-        name = _flag_at_end(words[index], with_value)
-        if name:
-            yield FlagWord(name, index)
-        # A value is never looked at, whatever it looks like: click takes it as it is.
-        index += 2 if name else 1
-
-
-def _with_value(options: Sequence[click.Option]) -> set[str]:
-    return {name for option in options if not option.is_flag for name in option.opts}
 
 
 def _flag_at_end(word: str, with_value: set[str]) -> str:
@@ -142,20 +126,6 @@ def _flag_at_end(word: str, with_value: set[str]) -> str:
     return ""
 
 
-def check_values(options: Sequence[click.Option], words: Sequence[str]) -> None:
-    """Raise click's usage error where a flag would take another flag for its value.
-
-    ``--queue --workers=2`` is a queue without a name, and not one that is called ``--workers=2``.
-    """
-    for flag in flags_before_values(options, words):
-        value = words[flag.index + 1] if flag.index + 1 < len(words) else ""
-        if value.startswith("--"):
-            raise click.UsageError(
-                f"{flag.name} takes a value, and the next word is {value!r}.\n"
-                f"A value that begins with -- is written after an equals sign: {_long(options, flag.name)}=VALUE"
-            )
-
-
 def _long(options: Sequence[click.Option], name: str) -> str:
     names = next(option.opts for option in options if name in option.opts)
     return next((long for long in names if long.startswith("--")), name)
@@ -163,15 +133,18 @@ def _long(options: Sequence[click.Option], name: str) -> str:
 
 # How help looks: flags under headings, the connection's once for all commands, and no word that is broken.
 #
-# A line that does not fit is broken between words only, so that flags, images and paths can be copied; below
-# 80 columns the text of a flag stands under it. An example that does not fit continues after a backslash, as a
+# A line that does not fit is broken between words only, so that flags, images and paths can be copied; on narrow
+# terminals the text of a flag stands under it. An example that does not fit continues after a backslash, as a
 # shell reads it.
 
-_STACKED_BELOW = 80
-"""Columns; two columns side by side leave too little for words below that."""
+_STACKED_BELOW = 70
+"""Columns of text; two columns side by side leave too little for words below that."""
+
+_WIDE = 90
+"""Columns of text from which on names may take more of a line."""
 
 _FEW = 20
-"""Flags that are read at a glance, without headings."""
+"""Flags that are read at a glance, without headings; a page with more of them shows those of ``_SHOWN_FIRST``."""
 
 _WORD = r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+"""
 """A word of a shell's line, quoted parts whole."""
@@ -278,6 +251,76 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
 }
 """The headings of a page with many flags; one that stands nowhere comes under "Options"."""
 
+_SHOWN_FIRST = (
+    "--name",
+    "--image",
+    "--runtime",
+    "--workers",
+    "--gpus",
+    "--nproc-per-node",
+    "--ps",
+    "--chief",
+    "--evaluator",
+    "--gang",
+    "--gputopology",
+    "--rdma",
+    "--cpu",
+    "--memory",
+    "--data",
+    "--env",
+    "--require-topology",
+    "--coalesce",
+    "--queue",
+    "--priority",
+    "--from",
+    "--compare",
+    "--when",
+    "--why",
+    "--ask",
+    "--wait",
+    "--follow",
+    "--dry-run",
+    "--file",
+    "--save",
+    "--output",
+    "--help",
+)
+"""What a page with many flags shows, in this order; ``--help-all`` shows the others as well, under their headings."""
+
+_WHOLE = "arena_topo.whole_help"
+"""Key of a context's ``meta``: whether its help leaves nothing out."""
+
+
+def shows_all(ctx: click.Context) -> bool:
+    """Whether the help of *ctx* is to leave nothing out."""
+    return bool(ctx.meta.get(_WHOLE))
+
+
+def show_all(ctx: click.Context) -> click.Context:
+    """Return *ctx*, whose help and that of the commands below leaves nothing out."""
+    ctx.meta[_WHOLE] = True
+    return ctx
+
+
+def _print_whole_help(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(show_all(ctx).get_help())
+        ctx.exit()
+
+
+def help_all() -> click.Option:
+    """Return the flag ``--help-all``, which every command takes."""
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        # Pages name it where they leave something out.
+        hidden=True,
+        callback=_print_whole_help,
+        help="Show all flags and exit.",
+    )
+
 
 class _PageFormatter(click.HelpFormatter):
     """Lays help out by the rules above, under ``_SECTIONS``."""
@@ -302,14 +345,15 @@ class _PageFormatter(click.HelpFormatter):
                 if text:
                     self.write(_filled(text, self.width, indent + "    ", indent + "    ") + "\n")
             return
-        column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
-        beside = indent + " " * column
+        widest = col_max if self.width >= _WIDE else col_max - 4
+        column = min(max(len(name) for name, _ in rows), widest) + col_spacing
+        hanging = indent + " " * column
         for name, text in rows:
             begin = f"{indent}{name}"
             if len(name) > column - col_spacing:
                 self.write(begin + "\n")
                 begin = ""
-            self.write(_filled(text, self.width, begin.ljust(len(beside)), beside).rstrip() + "\n")
+            self.write(_filled(text, self.width, begin.ljust(len(hanging)), hanging).rstrip() + "\n")
 
 
 class PageContext(click.Context):
@@ -319,13 +363,12 @@ class PageContext(click.Context):
 
 
 def _write_flags(
-    rows: Iterable[tuple[Sequence[str], tuple[str, str]]], formatter: click.HelpFormatter
+    rows: Sequence[tuple[Sequence[str], tuple[str, str]]], formatter: click.HelpFormatter
 ) -> None:
     """Write flags, each given as its spellings and its row: under headings where they are many."""
     sections: dict[str, list[tuple[str, str]]] = {}
-    given = list(rows)
-    for names, row in given:
-        heading = _heading(names) if len(given) > _FEW else "Options"
+    for names, row in rows:
+        heading = _heading(names) if len(rows) > _FEW else "Options"
         sections.setdefault(heading, []).append(row)
     for heading in (*_SECTIONS, "Options"):
         if heading in sections:
@@ -333,10 +376,22 @@ def _write_flags(
                 formatter.write_dl(sections[heading])
 
 
+def _write_first_flags(
+    rows: Sequence[tuple[Sequence[str], tuple[str, str]]], formatter: click.HelpFormatter, command: str
+) -> None:
+    """Write the flags that most users need, and how the others of *command* are shown."""
+    by_name = {name: row for names, row in rows for name in names}
+    first = [by_name[name] for name in _SHOWN_FIRST if name in by_name]
+    with formatter.section("Options"):
+        formatter.write_dl(first)
+    formatter.write_paragraph()
+    formatter.write_text(f"{len(rows) - len(first)} more: {command} --help-all")
+
+
 def _write_connection_note(formatter: click.HelpFormatter) -> None:
     """Say where the connection's flags are listed."""
     with formatter.section(CONNECTION):
-        formatter.write_text("-n NAMESPACE, --context NAME and others: arena-topo --help lists them.")
+        formatter.write_text("-n NAMESPACE, --context NAME and others: arena-topo --help-all lists them.")
 
 
 def _heading(names: Sequence[str]) -> str:
@@ -483,34 +538,40 @@ def _completed(
 
 
 class FlagCommand(click.Command):
-    """A command whose flags are Go's, of which none takes another one for its value."""
+    """A command with Go-style flags; a flag never swallows another flag as its value."""
 
     context_class = PageContext
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with those that every command has."""
+        return [*super().get_params(ctx), help_all()]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own flags; those of the connection are the same for all commands."""
         params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         own = [param for param in params if not (isinstance(param, _FlagOption) and param.is_of_connection)]
-        rows = ((param.opts, param.get_help_record(ctx)) for param in own)
-        _write_flags(((names, row) for names, row in rows if row), formatter)
+        given = ((param.opts, param.get_help_record(ctx)) for param in own)
+        rows = [(names, row) for names, row in given if row]
+        if len(rows) > _FEW and not shows_all(ctx):
+            _write_first_flags(rows, formatter, ctx.command_path)
+        else:
+            _write_flags(rows, formatter)
         if len(own) < len(params):
             _write_connection_note(formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the words before click does, who takes any word for a value."""
         options = [param for param in self.params if isinstance(param, click.Option)]
-        words = as_click_takes(options, args)
-        ctx.meta[_OFF] = words.switched_off
         # An unfinished line is completed as far as it goes.
-        if ctx.resilient_parsing:
-            return super().parse_args(ctx, words.words)
         with augment_usage_errors(ctx):
-            check_values(options, words.words)
+            words = as_click_takes(options, args, checked=not ctx.resilient_parsing)
+        ctx.meta[_OFF] = words.switched_off
         rest = super().parse_args(ctx, words.words)
-        # After --help, which prints its page whatever a profile says.
-        _defaults(ctx).profile.check_section(
-            _command_name(ctx), [name for one in options for name in one.opts]
-        )
+        if not ctx.resilient_parsing:
+            # After --help, which prints its page whatever a profile says.
+            _defaults(ctx).profile.check_section(
+                _command_name(ctx), [name for one in options for name in one.opts]
+            )
         return rest
 
 

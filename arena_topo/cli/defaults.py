@@ -54,7 +54,7 @@ class Profile:
         return next((level[key] for level in levels for key in keys if key in level), None)
 
     def check_section(self, command: str, flags: Sequence[str]) -> None:
-        """Raise ``UsageError`` where the section of *command* has a key that is none of its *flags*."""
+        """Raise ``UsageError`` where the section of *command* has a key that is not one of its *flags*."""
         for key, setting in self.commands.get(command, {}).items():
             if f"--{key}" not in flags:
                 raise unknown_flag(
@@ -127,7 +127,7 @@ def profile_path(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def read_profile(env: Mapping[str, str] = os.environ) -> Profile:
-    """Return the user's profile, an empty one where there is none.
+    """Return the user's profile, an empty one without a file.
 
     Raises ``UsageError``, which names file and line, for one that cannot be used.
     """
@@ -217,7 +217,7 @@ _OF_ARENA = {
 
 
 def arena_config_path(env: Mapping[str, str] = os.environ) -> Path | None:
-    """Return the file that Arena would read, None where there is none."""
+    """Return the file that Arena would read, None if there is no such file."""
     home = home_folder(env) / ".arena" / "config"
     named = [Path(env[_ARENA_VARIABLE])] if env.get(_ARENA_VARIABLE) else []
     # A file that is named and missing is passed over, as Arena does.

@@ -5,19 +5,20 @@ declared. A name that no group has may be one that is refused: ``arena_topo.cli.
 instead.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, cast
 
 import click
+from click.exceptions import NoSuchCommand
 
-from arena_topo.cli.declare import CONNECTION, PageContext
+from arena_topo.cli.declare import CONNECTION, PageContext, help_all, shows_all
 
 
 class CommandGroup(click.Group):
     """A group of commands in the order in which they were added, some of which have aliases.
 
-    ``of_file`` is the command that takes -f where no command is named.
+    ``of_file`` returns the command that takes the words where they begin with flags and name a file by -f.
 
     kubectl's flags may stand before the command, as Arena's may: they are passed on to it.
     """
@@ -25,12 +26,20 @@ class CommandGroup(click.Group):
     context_class = PageContext
 
     def __init__(
-        self, *, aliases: Mapping[str, Sequence[str]] | None = None, of_file: str = "", **attributes: Any
+        self,
+        *,
+        aliases: Mapping[str, Sequence[str]] | None = None,
+        of_file: Callable[[Sequence[str]], str] | None = None,
+        **attributes: Any,
     ) -> None:
         super().__init__(**attributes)
         self._of_file = of_file
         self._aliases = aliases or {}
         self._by_alias = {alias: name for name, others in self._aliases.items() for alias in others}
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with those that every command has."""
+        return [*super().get_params(ctx), help_all()]
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of the commands, in order and without aliases."""
@@ -39,10 +48,6 @@ class CommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name or an alias."""
         return super().get_command(ctx, self.canonical(cmd_name)) or _refused(ctx, cmd_name)
-
-    def spellings(self, ctx: click.Context) -> list[str]:
-        """Return the names and the aliases of all commands."""
-        return [*self.list_commands(ctx), *self._by_alias]
 
     def canonical(self, name: str) -> str:
         """Return the command's own name for one of its aliases."""
@@ -60,16 +65,22 @@ class CommandGroup(click.Group):
             from arena_topo.cli.options.common import hoist
 
             args = hoist(args)
-        # As with kubectl, a file says by itself what is in it.
+        # A file says by itself what is in it: a manifest as with kubectl, or flags of a kind of job.
         if self._of_file and args and args[0].startswith("-") and any(map(_names_file, args)):
-            args = [self._of_file, *args]
+            # An unfinished line is completed as far as it goes.
+            args = ["manifest" if ctx.resilient_parsing else self._of_file(args), *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Name the command by its own name, also where an alias was typed."""
-        _, command, rest = super().resolve_command(ctx, args)
+        try:
+            _, command, rest = super().resolve_command(ctx, args)
+        except NoSuchCommand as error:
+            # click looks for similar names among the commands that are imported.
+            names = (*self.list_commands(ctx), *self._by_alias)
+            raise NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
         return (command.name if command else None), command, rest
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -95,7 +106,7 @@ def _names_file(arg: str) -> bool:
 
 
 def _refused(ctx: click.Context, name: str) -> click.Command | None:
-    """Return a command that refuses *name* and all that follows; None for a name that nobody knows."""
+    """Return a command that refuses *name* and all that follows; None for an unknown name."""
     from arena_topo.cli.refused import refusal
 
     own = len(ctx.find_root().command_path.split())
@@ -117,11 +128,14 @@ def _refused(ctx: click.Context, name: str) -> click.Command | None:
 
 
 class Entry(NamedTuple):
-    """A command: where it is (``module:attribute``), what help says of it, and under which heading."""
+    """A command: where it is (``module:attribute`` of ``commands/``), its help, and the heading that it stands under.
+
+    Without a heading it is only named, for most users never need it; ``--help-all`` shows its help as well.
+    """
 
     target: str
     help: str
-    section: str
+    section: str = ""
     aliases: tuple[str, ...] = ()
 
 
@@ -145,10 +159,16 @@ class LazyGroup(CommandGroup):
         if entry is None:
             return _refused(ctx, cmd_name)
         module, _, attribute = entry.target.partition(":")
-        return cast("click.Command", getattr(import_module(module), attribute))
+        return cast("click.Command", getattr(import_module(f"arena_topo.cli.commands.{module}"), attribute))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands, and the flags that all of them have."""
+        """Write the commands, and where nothing is to be left out the flags that all of them have."""
+        if not shows_all(ctx):
+            self.format_commands(ctx, formatter)
+            others = ", ".join(name for name, entry in self.entries.items() if not entry.section)
+            formatter.write_paragraph()
+            formatter.write_text(f"Also {others}. What they do, and flags that all commands have: --help-all")
+            return
         from arena_topo.cli.options.common import connection_options
 
         super().format_options(ctx, formatter)
@@ -158,8 +178,8 @@ class LazyGroup(CommandGroup):
 
     def sections(self, ctx: click.Context) -> Mapping[str, Sequence[tuple[str, str]]]:
         """Return the commands under their headings, without importing any."""
-        del ctx
         sections: dict[str, list[tuple[str, str]]] = {}
         for name, entry in self.entries.items():
-            sections.setdefault(entry.section, []).append((name, entry.help))
+            if entry.section or shows_all(ctx):
+                sections.setdefault(entry.section or "Other commands", []).append((name, entry.help))
         return sections

@@ -8,7 +8,7 @@ from arena_topo.cli.declare import text
 from arena_topo.cli.terminal import warn
 from arena_topo.errors import UsageError
 from arena_topo.files import LARGEST_FILE, read_bytes, read_stream
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 
 if TYPE_CHECKING:
     from arena_topo.model.cluster import Snapshot
@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 _MOST_WARNINGS = 5
 
 
-def from_file(*names: str) -> str:
-    """Return the flag ``--from``, and *names* as other spellings of it."""
+def from_file() -> str:
+    """Return the flag ``--from``."""
     return text(
-        *names,
         "--from",
         metavar="FILE",
         help="A saved snapshot, or the matrix of one machine; - for stdin.",

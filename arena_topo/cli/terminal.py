@@ -55,7 +55,7 @@ def say(text: str, *, style: str = "") -> None:
     if style and colour:
         word, colon, rest = text.partition(":")
         text = click.style(word + colon, **_STYLES[style]) + rest  # type: ignore[arg-type]  # one table for all
-    # Left to itself click asks the terminal alone, and strips the colour that FORCE_COLOR demands.
+    # By default click asks only the terminal, and strips the colour that FORCE_COLOR demands.
     click.echo(text, err=True, color=colour)
 
 
@@ -106,7 +106,7 @@ _STATUS_COLOURS = {
     "unknown": "yellow",
     "problem": "red",
 }
-"""Words of jobs, pods, events, nodes and findings that stand alone in a cell."""
+"""Words of jobs, pods, events, nodes and findings that fill a cell."""
 
 
 def status_paint() -> Callable[[str], str] | None:
@@ -134,7 +134,7 @@ def print_document(text: str, form: str) -> None:
 
 
 def columns(stream: TextIO | None = None) -> int | None:
-    """Return the columns of the terminal that *stream* is, or stdout; None where it is none: what programs read stays whole."""
+    """Return the columns of the terminal that *stream* is, or stdout; None if it is not one: what programs read stays whole."""
     stream = stream or sys.stdout
     if not stream.isatty():
         return None

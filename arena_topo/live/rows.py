@@ -17,7 +17,7 @@ from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.job_view import JobStatus, JobView
 from arena_topo.model.plan import Prediction, Transport
 from arena_topo.model.reports import JobKey, LinkUse, Overview
-from arena_topo.model.text.durations import short_duration
+from arena_topo.model.text.quantity import short_duration
 from arena_topo.model.text.words import last_part, natural_sort_key, plural
 from arena_topo.output.text import Line, Span
 from arena_topo.output.topology import Domain, available, cluster_domains, remarks, state_marks
@@ -26,7 +26,7 @@ _MOST_LISTED = 32
 """Nodes of a cluster that are listed below their racks without being asked for."""
 
 _MOST_ROWS = 2000
-"""Rows of a table: nobody reads more, and a filter finds the others."""
+"""Rows of a table; a filter finds the others."""
 
 _BETWEEN_NODES = ("uplink", "NICs")
 
@@ -389,7 +389,7 @@ def fitting_columns(table: Table, rows: Sequence[Row], width: int, *, gap: int =
 
 
 def narrowed(overview: Overview, namespace: str) -> Overview:
-    """Return *overview* with the jobs of one *namespace* alone, empty for all."""
+    """Return *overview* with only the jobs of *namespace*, empty for all."""
     if not namespace:
         return overview
     return replace(

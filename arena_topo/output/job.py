@@ -10,13 +10,14 @@
 Source: kubeflow/arena 0.15.5, pkg/training (get.go, list.go, top_job.go) and pkg/apis/types/training.go.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
 from arena_topo.model.job_view import Instance, JobEvent, JobStatus, JobView, PlanView, QueueView
-from arena_topo.model.text.durations import short_duration
+from arena_topo.model.text.quantity import short_duration
 from arena_topo.model.text.words import printable
 from arena_topo.output.text import Fitted, Paint, fitted, tabulate
 
@@ -41,9 +42,17 @@ def job_table(
 
 def fitted_instances(job: JobView, width: int | None) -> Fitted:
     """Return the table of the instances of *job* as far as *width* has room for it."""
-    rule = tuple("-" * len(header) for header in _INSTANCE_HEADINGS)
-    rows = [_INSTANCE_HEADINGS, rule, *map(instance_row, job.instances)]
-    return fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_INSTANCE_SPARE)
+    rows = [*_ruled(_INSTANCE_HEADINGS), *map(instance_row, job.instances)]
+    return fitted(_indented(rows), width, spare=_INSTANCE_SPARE)
+
+
+def _indented(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    return [("  " + row[0], *row[1:]) if row else ("",) for row in rows]
+
+
+def _ruled(headings: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return *headings* with a rule below each, as Arena's tables begin."""
+    return [headings, tuple("-" * len(heading) for heading in headings)]
 
 
 def _job_head(
@@ -77,7 +86,7 @@ def instance_row(instance: Instance) -> tuple[str, ...]:
 
 
 def local_time(moment: datetime | None) -> str:
-    """Return *moment* as Arena prints it, empty where there is none."""
+    """Return *moment* as Arena prints it, empty without one."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 
@@ -226,32 +235,29 @@ def events_text(events: Sequence[EventRow], *, now: datetime, width: int | None 
     """
     if not events:
         return "\nEvents:\n  No events for resources\n"
-    headers = ("SOURCE", "TYPE", "AGE", "MESSAGE")
-    rows: list[tuple[str, ...]] = [headers, tuple("-" * len(header) for header in headers)]
+    rows = _ruled(("SOURCE", "TYPE", "AGE", "MESSAGE"))
     for _, about in groupby(events, key=lambda event: event[0]):
         for source, kind, seen, message in about:
             age = short_duration((now - seen).total_seconds())
             rows.append((printable(source), printable(kind), age, printable(message)))
         rows.append(())
-    text = tabulate(("  " + row[0], *row[1:]) if row else ("",) for row in rows)
+    text = tabulate(_indented(rows))
     if width and max(map(len, text.splitlines())) > width:
-        table = fitted(
-            [("  " + row[0], *row[1:]) for row in rows if row], width, spare=("TYPE", "AGE"), words=True
-        )
+        table = fitted(_indented(filter(None, rows)), width, spare=("TYPE", "AGE"), words=True)
         text = table.text()
     return f"\nEvents:\n{text}"
 
 
 def gpus_text(job: JobView, uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None) -> str:
-    """Return the GPUs of each instance, by index; what nobody measured is the index that was planned, or N/A.
+    """Return the GPUs of each instance, by index; GPUs that were not measured have the index that was planned, or N/A.
 
     Columns for which *width* has no room are left out.
     """
     planned = {worker.name: worker.gpus for worker in job.plan.workers} if job.plan else {}
-    rows: list[tuple[str, ...]] = [_GPU_HEADERS, tuple("-" * len(header) for header in _GPU_HEADERS)]
+    rows = _ruled(_GPU_HEADERS)
     for instance in job.instances:
         rows += _gpu_rows(instance, uses.get(instance.name, {}), planned.get(instance.name))
-    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_GPU_SPARE)
+    table = fitted(_indented(rows), width, spare=_GPU_SPARE)
     total = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
     return f"\nGPUs:\n{table.text()}\n{total}"
 
@@ -262,7 +268,7 @@ def _gpu_rows(
     head = (instance.name, instance.node_ip or _NONE, str(instance.gpus))
     if not uses:
         return [(*head, ",".join(map(str, planned)) if planned else _NONE, _NONE, _NONE)]
-    # Arena names the instance on the first of its lines alone.
+    # Arena names the instance only on the first of its lines.
     return [
         (
             *(head if number == 0 else ("", "", "")),
@@ -287,7 +293,7 @@ def node_gpus_text(
         ]
     if len(rows) == 1:
         return ""
-    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=("MEMORY(Total)",))
+    table = fitted(_indented(rows), width, spare=("MEMORY(Total)",))
     return f"\nGPUs:\n{table.text()}"
 
 
@@ -390,20 +396,17 @@ def top_job_table(
     """Return the GPUs of each instance of *job*, or of one *instance*, as far as *width* has room."""
     rows: list[tuple[str, ...]] = [_TOP, _TOP_RULES]
     rows += [_top_row(job, one) for one in job.instances if instance in ("", one.name)]
-    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_TOP_SPARE)
+    table = fitted(_indented(rows), width, spare=_TOP_SPARE)
     head = _job_head(job, wide=True, paint=paint)
     counts = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
     return f"{head}\nInstances:\n{table.text(paint=paint)}\nGPUs:\n{counts}"
 
 
 def _top_row(job: JobView, instance: Instance) -> tuple[str, ...]:
-    planned = (
-        next((worker.gpus for worker in job.plan.workers if worker.name == instance.name), None)
-        if job.plan
-        else None
-    )
     # Which GPUs a pod got is known where a plan enforces them; how busy they are, nothing here measures.
-    indices = ",".join(map(str, planned)) if planned and job.plan and job.plan.gpu_enforcement else _NONE
+    enforced = job.plan.workers if job.plan and job.plan.gpu_enforcement else ()
+    planned = next((worker.gpus for worker in enforced if worker.name == instance.name), None)
+    indices = ",".join(map(str, planned)) if planned else _NONE
     return (
         instance.name,
         instance.status,
@@ -427,6 +430,21 @@ def event_row(event: JobEvent, now: datetime) -> tuple[str, ...]:
     return age, event.kind, event.reason, event.source, event.message
 
 
+def folded_events(events: Sequence[JobEvent]) -> list[JobEvent]:
+    """Return one of the *events* of each type and reason, the last, with their number, in the order of these.
+
+    For example, three pods that were scheduled are ``Scheduled x3``.
+    """
+    by_reason: dict[tuple[str, str], list[JobEvent]] = {}
+    for event in events:
+        by_reason.setdefault((event.kind, event.reason), []).append(event)
+    folded = [
+        replace(max(alike, key=lambda event: event.last_seen), reason=f"{reason} x{len(alike)}" if len(alike) > 1 else reason)
+        for (_, reason), alike in by_reason.items()
+    ]
+    return sorted(folded, key=lambda event: event.last_seen)
+
+
 def fitted_events(events: Sequence[JobEvent], now: datetime, width: int | None = None) -> Fitted:
     """Return the table of *events*, in their order, as far as *width* has room for it."""
     rows = [_EVENT_HEADINGS, *(event_row(event, now) for event in events)]
@@ -438,12 +456,14 @@ def job_page(
     events: Sequence[JobEvent] | None,
     now: datetime,
     *,
+    all_events: bool = False,
     paint: Paint | None = None,
     width: int | None = None,
 ) -> str:
     """Return all about *job*: itself, why it does not run, its plan, its instances and its *events*.
 
-    None for *events* says that they may not be read; *width* is the room of the terminal, None for no bound.
+    None for *events* says that they may not be read; those that are alike are one unless *all_events* are asked for.
+    *width* is the room of the terminal, None for no bound.
     """
     room = None if width is None else width - 2
     more = [
@@ -462,16 +482,23 @@ def job_page(
         parts.append(f"\nStart:\n  {printable(start)}\n")
     parts.append(_instances_section(job, paint, room))
     if events is None:
-        parts.append("\nEvents:\n  you may not list the events of this namespace\n")
+        parts.append("\nEvents:\n  you cannot list the events of this namespace\n")
     elif not events:
         parts.append("\nEvents:\n  none, or none any more: a cluster keeps them for an hour\n")
     else:
-        parts.append("\nEvents:\n" + _section(fitted_events(events, now, room), paint))
+        in_time = sorted(events, key=lambda event: event.last_seen)
+        shown = in_time if all_events else folded_events(in_time)
+        parts.append("\nEvents:\n" + _section(fitted_events(shown, now, room), paint))
+        if len(shown) < len(events):
+            parts.append(f"  ({len(events)} in all: --events)\n")
     return "".join(parts)
 
 
 def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
     lines = [f"\nPlan:\n  {printable(plan.message)}\n"]
+    # Each fact on a line of its own, below the first.
+    first, *others = plan.enforced.split("; ") if plan.enforced else [""]
+    lines += [f"  enforced: {first}\n"] * bool(first) + [f"            {fact}\n" for fact in others]
     if plan.workers:
         nodes = {instance.name: instance.node for instance in job.instances}
         rows = [("WORKER", "PLANNED NODE", "PLANNED GPUS", "RUNS ON")]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from zlib import crc32
 
-from arena_topo.model.log_line import LogLine
+from arena_topo.model.kind import LogLine
 
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 """Codes of the ANSI standard; red is left to errors."""
@@ -58,7 +58,7 @@ def without_controls(text: bytes) -> bytes:
 def _name(instance: str, *, colour: bool) -> bytes:
     if not colour:
         return instance.encode()
-    # By the name alone, so that an instance has its colour in every run.
+    # Only by the name, so that an instance has its colour in every run.
     return f"\x1b[{_COLOURS[crc32(instance.encode()) % len(_COLOURS)]}m{instance}\x1b[0m".encode()
 
 

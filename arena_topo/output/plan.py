@@ -1,4 +1,4 @@
-"""What submit and resume say of a job that has its place, or waits for one."""
+"""Plans in every form: a placement or why there is none, when a job starts, what is reserved, what scaling changes."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -27,9 +27,8 @@ from arena_topo.model.plan import (
     Verdict,
     WorkerPlace,
 )
-from arena_topo.model.plan_record import PlanRecord, placed_text
+from arena_topo.model.plan_record import PlanRecord, StartEstimate, placed_text
 from arena_topo.model.reports import Finding, State
-from arena_topo.model.start_estimate import StartEstimate
 from arena_topo.model.text.words import (
     last_part,
     placed_words,
@@ -50,6 +49,8 @@ if TYPE_CHECKING:
 # On which NUMA nodes the workers of a plan are, as a table and in one sentence.
 
 _MOST_ROWS = 40
+_FEW_ROWS = 8
+"""Nodes in the table of a plan without ``--why``."""
 _MOST_TOLD = 4
 """Places of workers that are named one by one in a sentence."""
 _HEADER = ("NODE", "WORKERS", "NUMA", "CPUS", "SWITCHES", "NICS", "HELD")
@@ -154,7 +155,7 @@ def _legend(rows: Sequence[Sequence[str]], shares: Sequence[NodeShare]) -> Itera
 
 
 def _group_lines(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
-    """Yield the table of *groups*, those that exchange most first, and what its figures are."""
+    """Yield the table of *groups*, those that exchange most first."""
     rows = [
         (
             places.axis,
@@ -166,6 +167,10 @@ def _group_lines(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
         for places in groups
     ]
     yield from table_lines([("GROUPS", "RANKS", "COUNT", "WITHIN", "SPREAD", "FIRST FIT", "KUEUE"), *rows])
+
+
+def _group_legend(groups: Sequence[GroupPlaces]) -> Iterator[Line]:
+    """Yield what the figures of the table of *groups* are."""
     yield [Span("WITHIN: the closest level that holds each group", "dim")]
     yield [
         Span(
@@ -202,9 +207,9 @@ _MINUTE = 60
 
 
 def estimate_lines(estimate: StartEstimate, now: datetime) -> Iterator[Line]:
-    """Yield when a job starts, after which jobs, and what that rests on, below the heading *When*."""
-    yield [Span("When", "bold")]
-    yield [Span(f"  {estimate_text(estimate, now)}", "")]
+    """Yield when a job starts, after which jobs, and what that rests on."""
+    text = estimate_text(estimate, now)
+    yield [Span(text if estimate.unknown else f"starts {text}", "")]
     for name, basis in list(zip(estimate.after, estimate.basis, strict=True))[:_MOST_NAMED]:
         yield [Span(f"  after {name} has ended", ""), Span(f", by {basis}", "dim")]
     if more := max(len(estimate.after) - _MOST_NAMED, 0) + estimate.more:
@@ -233,7 +238,7 @@ def waiting_text(estimate: StartEstimate, now: datetime) -> str:
 
 
 def after_text(estimate: StartEstimate) -> str:
-    """Return what has to end first: ``after default/a (its deadline) and 2 other jobs``; empty where nothing has to, or nobody knows."""
+    """Return what has to end first: ``after default/a (its deadline) and 2 other jobs``; empty if nothing has to, or if that is unknown."""
     named = [
         f"{name} ({basis})"
         for name, basis in list(zip(estimate.after, estimate.basis, strict=True))[:_MOST_NAMED]
@@ -270,8 +275,6 @@ def _rough(at: datetime, now: datetime) -> str:
 
 _MOST_LINES = 3
 """Lines of reasons above a drawing."""
-_MOST_NODES_OF_ROLE = 8
-"""Nodes of a role that are named on one line."""
 
 
 def render_plan(
@@ -283,11 +286,15 @@ def render_plan(
     colour: bool = False,
     width: int | None = None,
     starts: tuple[StartEstimate, datetime] | None = None,
+    why: bool = False,
+    submit: str = "",
 ) -> str:
     """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
 
-    In text, columns for which *width* has no room are left out; None is room for all. *starts* is when the job would start,
-    and the instant at which that was estimated; no drawing shows it. Raises ``UsageError`` for a drawing of roles.
+    In text, *why* adds reasons, assumptions and NUMA nodes to the answer, and *submit* is the command that creates
+    the job, empty where none would. Columns for which *width* has no room are left out; None is room for all.
+    *starts* is when the job would start, and the instant at which that was estimated; no drawing shows it. Raises
+    ``UsageError`` for a drawing of roles.
     """
     match form:
         case "json" | "yaml":
@@ -308,9 +315,12 @@ def render_plan(
                 )
             return _picture(name, verdict, snapshot, form)
         case _:
-            lines = list(_plan_lines(name, verdict, width))
-            if starts:
-                lines += [[], *estimate_lines(*starts)]
+            lines = _why_page(name, verdict, width) if why else _answer_lines(name, verdict, width, submit)
+            # Who asks when, and not why, is told only that.
+            if starts and not why:
+                lines = [next(lines), *estimate_lines(*starts)]
+            elif starts:
+                lines = [*lines, [], *estimate_lines(*starts)]
             return rendered(lines, colour=colour)
 
 
@@ -338,8 +348,34 @@ def _document(verdict: Verdict) -> dict[str, Any]:
     return body
 
 
-def _plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterator[Line]:
-    """Yield the whole of *verdict* as ``arena-topo plan`` prints it on a terminal of *width* columns, or in full."""
+def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -> Iterator[Line]:
+    """Yield where the gang goes, how fast it will be, what matters most of the rest, and what to type next."""
+    if isinstance(verdict, Infeasible):
+        yield from _refusal_lines(name, verdict)
+        return
+    yield _summary_line(name, verdict)
+    yield []
+    table = fitted(_share_rows(verdict, _FEW_ROWS), None if verdict.by_role else width, spare=_SPARE)
+    yield from table_lines(table.rows)
+    if (more := len(verdict.shares) - _FEW_ROWS) > 0:
+        yield [Span(f"and {plural(more, 'more row' if verdict.by_role else 'more node')}", "dim")]
+    if verdict.groups:
+        yield []
+        yield from _group_lines(verdict.groups)
+    if verdict.groups or verdict.by_role:
+        yield []
+    if verdict.prediction:
+        yield [Span(_forecast_text(verdict.prediction), "")]
+    if verdict.traffic:
+        yield [Span(_traffic_text(verdict.traffic), "")]
+    yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes[:1])
+    more_notes = f" and {plural(len(verdict.notes) - 1, 'more note')}" if len(verdict.notes) > 1 else ""
+    following = f"next: {submit}; " if submit else ""
+    yield [Span(f"{following}reasons, assumptions{more_notes}: --why", "dim")]
+
+
+def _why_page(name: str, verdict: Verdict, width: int | None) -> Iterator[Line]:
+    """Yield all that is known of *verdict*, on a terminal of *width* columns, or in full."""
     if isinstance(verdict, Infeasible):
         yield from _refusal_lines(name, verdict)
         return
@@ -353,6 +389,7 @@ def _plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterat
     if verdict.groups:
         yield []
         yield from _group_lines(verdict.groups)
+        yield from _group_legend(verdict.groups)
     # What a kubelet may enforce is shown node by node, a prediction in one line.
     if any(alignment.policy for alignment in _told_alignments(verdict)):
         yield []
@@ -369,21 +406,6 @@ def _plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterat
     yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
 
 
-def _placed_lines(name: str, verdict: Placement) -> Iterator[Line]:
-    """Yield where the gang goes, with a line for each role, and how fast its ranks or parameter servers are."""
-    yield _summary_line(name, verdict)
-    for role in verdict.roles if verdict.by_role else ():
-        nodes = [share.node for share in role.shares]
-        more = len(nodes) - _MOST_NODES_OF_ROLE
-        shown = ", ".join(nodes[:_MOST_NODES_OF_ROLE]) + (f" and {more} more" if more > 0 else "")
-        yield [Span(f"  {role.role}: {shown}", "")]
-    if verdict.traffic and verdict.traffic.servers:
-        yield [Span(f"  - {_faster(verdict.traffic)}", "")]
-    if verdict.prediction:
-        yield [Span("predicted busbw:", "")]
-        yield from _rate_lines(verdict.prediction)
-
-
 def _summary_line(name: str, verdict: Placement) -> Line:
     """Return the shape of the gang and where it goes."""
     if verdict.by_role:
@@ -397,29 +419,33 @@ def _summary_line(name: str, verdict: Placement) -> Line:
     return [Span(name, "bold"), Span(f"  {shape}{merged} on {where}", "")]
 
 
-_SPARE = ("BEST", "DOMAIN", "INSIDE", "GPUS")
+_SPARE = ("BEST", "DOMAIN", "LINKS", "GPUS")
 """The columns that a narrow terminal can do without, the first first: the prediction and *Why* repeat most of them."""
 
 
-def _share_rows(verdict: Placement) -> list[Sequence[str]]:
+def _share_rows(verdict: Placement, most: int = 0) -> list[Sequence[str]]:
+    """Return the table of what the gang gets of each node; of *most* nodes if that is not 0, without their rates."""
     pods = "PODS" if verdict.by_role else "WORKERS"
     rows = (
-        (
-            role.role,
-            share.node,
-            runs(share.workers),
-            _gpus_text(share, role.gpus),
-            written_rate(share.busbw),
-            written_rate(share.best),
-            "/".join(share.domain) or "-",
-        )
+        {
+            "ROLE": role.role,
+            "NODE": share.node,
+            pods: runs(share.workers),
+            "GPUS": _gpus_text(share, role.gpus),
+            "LINKS": written_rate(share.busbw),
+            "BEST": written_rate(share.best),
+            "DOMAIN": "/".join(share.domain) or "-",
+        }
         for role in verdict.roles
         for share in role.shares
     )
-    table = [("ROLE", "NODE", pods, "GPUS", "INSIDE", "BEST", "DOMAIN"), *islice(rows, _MOST_ROWS)]
     # Pods that are all alike have no role to name, and roles leave each other less than the best of a node.
-    without = table[0].index("BEST" if verdict.by_role else "ROLE")
-    return [(*row[:without], *row[without + 1 :]) for row in table]
+    hidden = {"BEST" if verdict.by_role else "ROLE", *(("LINKS", "BEST") if most else ())}
+    shown = [
+        {heading: cell for heading, cell in row.items() if heading not in hidden}
+        for row in islice(rows, most or _MOST_ROWS)
+    ]
+    return [tuple(shown[0]), *(tuple(row.values()) for row in shown)]
 
 
 def _table_notes(verdict: Placement, headings: Sequence[str]) -> Iterator[str]:
@@ -429,10 +455,10 @@ def _table_notes(verdict: Placement, headings: Sequence[str]) -> Iterator[str]:
     if (more := len(shares) - _MOST_ROWS) > 0:
         yield f"and {plural(more, f'more {row}')}; -o json lists all {len(shares)}"
     if any(share.busbw is not None for share in shares):
-        if "INSIDE" in headings:
-            yield f"INSIDE: busbw in GB/s of the links between {whose} GPUs on the node"
+        if "LINKS" in headings:
+            yield f"LINKS: GB/s that the links between {whose} GPUs on the node can carry"
         if "BEST" in headings:
-            yield "BEST: the highest INSIDE of as many GPUs of the node"
+            yield "BEST: the highest LINKS of as many GPUs of the node"
     if any(alignment.policy is None for alignment in _told_alignments(verdict)):
         yield f"NUMA: {alignment_text(shares)}"
 
@@ -449,6 +475,14 @@ def _gpus_text(share: NodeShare, gpus_per_pod: int) -> str:
     if share.gpus is None:
         return f"any {len(share.workers) * gpus_per_pod}"
     return ",".join(map(str, share.gpus))
+
+
+def _forecast_text(prediction: Prediction) -> str:
+    """Return what the whole gang will probably see, and over what, such as ``92 GB/s (12 to 96): rdma across nodes``."""
+    over = [f"{prediction.across.value} across nodes"] if prediction.across else []
+    # A rank by itself exchanges nothing inside its node.
+    over += [f"{prediction.inside.value} inside"] if prediction.inside_busbw else []
+    return f"predicted busbw {_range_text(prediction.busbw)}" + (f": {', '.join(over)}" if over else "")
 
 
 def _prediction_lines(prediction: Prediction) -> Iterator[Line]:
@@ -478,9 +512,11 @@ def _range_text(rate: Range) -> str:
 
 def _step_lines(steps: Sequence[Step]) -> Iterator[Line]:
     """Yield what each of *steps* chose, with its proof and the next best below it."""
-    width = max((len(step.criterion) for step in steps), default=0)
-    for step in steps:
-        yield [Span(f"  {step.criterion:<{width}}  ", "dim"), Span(step.chosen, "")]
+    # Only what pods will probably see is called busbw on a page; this is what the links could carry.
+    titles = ["links" if step.criterion == "busbw" else step.criterion for step in steps]
+    width = max(map(len, titles), default=0)
+    for step, title in zip(steps, titles, strict=True):
+        yield [Span(f"  {title:<{width}}  ", "dim"), Span(step.chosen, "")]
         # A step that the search could not prove says so: its result may not be the best one.
         proof = step.bound if step.proven else f"heuristic{': ' if step.bound else ''}{step.bound}"
         for text in (proof, f"next: {step.runner_up}" if step.runner_up else ""):
@@ -520,7 +556,7 @@ def _refusal_lines(name: str, verdict: Infeasible) -> Iterator[Line]:
 
 
 def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
-    shown, headline = drawn_plan(name, verdict, snapshot)
+    shown, headline = _drawn(name, verdict, snapshot)
     if form == "html":
         from arena_topo.output.svg import topology_page
 
@@ -533,7 +569,7 @@ def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
     return cluster_picture(shown, headline=headline, detail=detail) + "\n"
 
 
-def drawn_plan(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, Headline]":
+def _drawn(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, Headline]":
     """Return what a drawing of *verdict* shows: the cluster with the workers in it, and what stands above it."""
     from arena_topo.output.svg import Headline
 
@@ -611,7 +647,7 @@ def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
     if brought := _brought(traffic.with_cpu_nodes):
         yield [Span(f"  - {brought}", "")]
     yield [Span(f"  - {_room(traffic.available)}", "dim")]
-    yield [Span("  - time of the slowest NIC alone; summing on other nodes as BytePS does it", "dim")]
+    yield [Span("  - only the time of the slowest NIC; summing on other nodes as BytePS does it", "dim")]
     if traffic.assumed:
         yield [
             Span(
@@ -619,6 +655,13 @@ def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
                 "dim",
             )
         ]
+
+
+def _traffic_text(traffic: StepTraffic) -> str:
+    """Return what a step's exchange takes, in one sentence."""
+    if not (traffic.servers or traffic.all_reduce):
+        return "the exchange of a step stays on one node: no NIC carries any of it"
+    return f"exchange of a step: {traffic.servers:.3g} s for each GB of parameters; {_faster(traffic)}"
 
 
 def _faster(traffic: StepTraffic) -> str:
@@ -687,7 +730,7 @@ def reservations_finding(plans: Sequence[OtherPlan] | None) -> Finding:
         return Finding(
             topic="Reservations",
             state=State.UNKNOWN,
-            found="you may not list MPIJobs, pods and nodes of all namespaces",
+            found="you cannot list MPIJobs, pods and nodes of all namespaces",
             evidence=looked_at,
             follows="plans may take what is reserved for others",
         )
@@ -758,9 +801,11 @@ def _change_lines(scaling: Scaling, *, steps: bool) -> Iterator[Line]:
         return
     yield []
     yield from table_lines(
-        [("", "WORKERS", "NODES", "LEVEL", "DOMAIN", "BUSBW"), *_change_rows(scaling, change)]
+        [("", "WORKERS", "NODES", "LEVEL", "DOMAIN", "LINKS"), *_change_rows(scaling, change)]
     )
-    yield [Span("BUSBW: of the GPUs of its slowest node, or of that node's NICs, GB/s", "dim")]
+    yield [
+        Span("LINKS: GB/s that the links of its slowest node can carry, between its GPUs or to other nodes", "dim")
+    ]
     yield []
     yield from table_lines(_pod_rows(scaling, change))
     if len(scaling.pods) > _MOST_PODS:
@@ -811,15 +856,19 @@ def submitted_lines(
     record: PlanRecord,
     *,
     suspended: bool,
-    enforced: str,
+    unenforced: str,
     queued: bool = False,
 ) -> Iterator[str]:
-    """Yield what submit reports: where the job goes and how that is enforced, or what it waits for.
+    """Yield what submit reports: where the job goes and how fast, or what it waits for.
 
-    *queued*: a controller places the job, and starts it.
+    *queued*: a controller places the job, and starts it. *unenforced*: why nothing holds the plan, empty where
+    something does, which ``describe`` explains.
     """
     if isinstance(verdict, Placement):
-        yield from rendered(_placed_lines(name, verdict), colour=False).splitlines()
+        summary = rendered([_summary_line(name, verdict)], colour=False).rstrip()
+        facts = [_forecast_text(verdict.prediction)] if verdict.prediction else []
+        facts += [_traffic_text(verdict.traffic)] if verdict.traffic and verdict.traffic.servers else []
+        yield "; ".join((summary, *facts))
         yield from (f"note: {note}" for note in verdict.notes)
     elif record.waiting_reason:
         yield f"{name} waits for a placement: {record.waiting_reason}"
@@ -833,4 +882,5 @@ def submitted_lines(
         return
     elif queued:
         yield f"{name} is placed by the controller: {placed_text(record)}"
-    yield f"enforced: {enforced}"
+    if unenforced:
+        yield f"enforced: {unenforced}"

@@ -11,8 +11,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from arena_topo.errors import UsageError
-from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.hardware import Link
+from arena_topo.model.cluster import GpuNode, Link, Snapshot
 from arena_topo.model.text.words import last_part, printable
 from arena_topo.output.topology import Domain, cluster_domains, gpu_count, select_nodes
 
@@ -170,7 +169,7 @@ def _add_node(graph: "nx.Graph[str]", node: GpuNode, parent: str) -> None:
     _contain(graph, parent, identity)
     gpus = [f"{identity}/GPU{index}" for index in range(gpu_count(node))]
     for index, gpu in enumerate(gpus):
-        # Where nobody knows which GPUs are in use, the attribute is left out rather than false.
+        # If it is unknown which GPUs are in use, the attribute is left out rather than false.
         used = {} if node.used is None else {"used": index in node.used}
         graph.add_node(gpu, kind="gpu", label=f"GPU{index}", **used)
         _contain(graph, identity, gpu)

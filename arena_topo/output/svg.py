@@ -14,8 +14,7 @@ from textwrap import wrap
 from typing import NamedTuple, TypeVar
 
 from arena_topo.kinds.mpijob import parse_worker_name
-from arena_topo.model.cluster import GpuNode, Holder, Snapshot
-from arena_topo.model.hardware import Link, LinkClass
+from arena_topo.model.cluster import GpuNode, Holder, Link, LinkClass, Snapshot
 from arena_topo.model.plan import NodeRoom
 from arena_topo.model.text.words import elided, last_part, plural, printable, written_bytes, written_duration
 from arena_topo.output.topology import (
@@ -85,7 +84,7 @@ svg .nic { fill: var(--card); stroke: var(--pcie); stroke-width: 1.2; }
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What a drawing says of a plan: a title, lines above it, and what each node takes of a job without a place."""
+    """What a drawing says of a plan: a title, lines above it, and how many workers of a job that does not fit each node takes."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -117,7 +116,7 @@ def titled(tip: str | Sequence[str], *children: str) -> str:
 
 
 def _seen(text: str) -> str:
-    """Return *text* as the content of an element, without markup and characters that XML forbids or nobody sees."""
+    """Return *text* as the content of an element, without markup and characters that XML forbids or that are invisible."""
     return escape(printable(text), quote=False)
 
 
@@ -231,7 +230,7 @@ def _untangled(node: GpuNode, groups: list[list[int]]) -> list[list[int]]:
             for a, b in combinations(range(len(group)), 2):
                 group[a], group[b] = group[b], group[a]
                 length = _length(groups, weights)
-                # With rounding errors alone two orders could take turns in being the shorter one forever.
+                # By rounding errors two orders could take turns in being the shorter one forever.
                 if length < best - 1e-6:
                     best, improved = length, True
                 else:
@@ -324,6 +323,8 @@ _NIC_RADIUS = 148.0
 _HUB = 41.0
 _TOP = 424.0
 _LINE = 21.0
+_MARK = 13.0
+"""The side of a GPU's mark in a legend, and in the drawing of a cluster."""
 _MOST_NAMES = 3
 _NIC_LETTERS = 10
 _PULL = 0.22
@@ -510,17 +511,13 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = [f"GPU{index}: {words}", *([gpu.uuid] if gpu and gpu.uuid else [])]
         badge = _badge(users.get(index), ring.point(position, _RADIUS - radius - 2, _CENTRE))
-        yield titled(tip, _node_mark(x, y, radius, style), label(str(index), x, y + 5, text), *badge)
+        yield titled(tip, _mark(x, y, 1.8 * radius, style), label(str(index), x, y + 5, text), *badge)
 
 
-def _node_mark(x: float, y: float, radius: float, style: str) -> str:
-    """Return a GPU as the whole cluster's drawing has it, too: a square, or a disc where it is planned."""
-    if style == "u0":
-        return element("circle", cx=x, cy=y, r=radius, class_=style)
-    side = 1.8 * radius
-    return element(
-        "rect", x=x - side / 2, y=y - side / 2, width=side, height=side, rx=radius / 3, class_=style
-    )
+def _mark(x: float, y: float, side: float, style: str) -> str:
+    """Return a GPU around a point: a square, or a disc where it is planned, so that no colour has to be told apart."""
+    rounding = side * (0.5 if style == "u0" else 0.23)
+    return element("rect", x=x - side / 2, y=y - side / 2, width=side, height=side, rx=rounding, class_=style)
 
 
 def _badge(user: _GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
@@ -566,7 +563,7 @@ def _node_legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], 
     for row, (style, words) in enumerate(right):
         y = _TOP + _LINE * row
         parts += (
-            [element("g", _node_mark(0, 0, 6.5, style), transform=f"translate(292 {y:.0f})")] if style else []
+            [element("g", _mark(0, 0, _MARK, style), transform=f"translate(292 {y:.0f})")] if style else []
         )
         parts.append(label(words, 305, y + 4.5, "small"))
     bottom = _TOP + _LINE * max(len(left), len(right))
@@ -670,6 +667,8 @@ _TITLE_LETTER = 10.6  # the width of a letter of the title, on the safe side
 _SOFT_LETTER = 7.2
 _SMALL_LETTER = 6.2
 _LEAST = 372.0
+_WIDEST = 1180.0
+_MARGIN = 24.0
 _LONG_LINE = 640.0
 _LONGEST = 400  # letters of a line above a drawing
 
@@ -678,8 +677,7 @@ _LONGEST = 400  # letters of a line above a drawing
 class _Scale:
     """How large tiles are drawn, and how far apart; lengths in pixels. A domain has *across* tiles in a row.
 
-    Tiles that are not *named* have only the number of free GPUs. The drawing is no wider than *widest* and
-    its *margin* on each side, and what is in a domain is *least* wide.
+    Tiles that are not *named* have only the number of free GPUs.
     """
 
     tile: tuple[float, float]
@@ -688,16 +686,10 @@ class _Scale:
     head: float
     across: int
     named: bool = True
-    widest: float = 1180.0
-    margin: float = 24.0
-    least: float = 0.0
 
 
 _LARGE = _Scale((156.0, 58.0), 10.0, 14.0, 26.0, 7)
 _SMALL = _Scale((22.0, 16.0), 3.0, 8.0, 24.0, 8, named=False)
-# The screen of a phone is some 400 pixels wide: two tiles with names, or two racks of the map side by side.
-_NARROW_LARGE = _Scale((156.0, 58.0), 8.0, 6.0, 26.0, 2, widest=376.0, margin=8.0)
-_NARROW_SMALL = _Scale((22.0, 16.0), 3.0, 6.0, 24.0, 6, named=False, widest=376.0, margin=8.0, least=166.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -715,39 +707,37 @@ def cluster_picture(
     *,
     headline: Headline | None = None,
     detail: GpuNode | None = None,
-    narrow: bool = False,
     styled: bool = True,
 ) -> str:
     """Return the drawing of *snapshot* as an SVG document.
 
     *users* as in ``node_picture``. A plan's *headline* stands above the drawing, and the node that it is about, in
-    *detail*, below. A *narrow* drawing is as wide as the screen of a phone.
+    *detail*, below.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = users if users is not None else user_colours(nodes)
-    is_map = len(nodes) >= _SMALL_FROM
-    scale = (_NARROW_SMALL if narrow else _SMALL) if is_map else (_NARROW_LARGE if narrow else _LARGE)
+    scale = _SMALL if len(nodes) >= _SMALL_FROM else _LARGE
     said = headline or Headline(root.name)
     tiles = {node.name: _tile(node, colours, scale, said.rooms.get(node.name)) for node in nodes}
     counts = {name: room.workers for name, room in said.rooms.items()}
-    box = _inside(root, tiles, scale.widest, scale, counts)
+    box = _inside(root, tiles, _WIDEST, scale, counts)
     lines = [*said.lines, f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free"]
     # A long line is broken before it makes a small drawing wide, which would then be shown small.
     longest = min(_SOFT_LETTER * max(map(len, lines)), _LONG_LINE)
-    inner = scale.widest if narrow else min(max(box.width, longest, _LEAST), scale.widest)
-    inner = max(inner, _WIDTH - 2 * scale.margin) if detail else inner
-    head, top = _head(said.title, lines, inner, scale.margin)
+    inner = min(max(box.width, longest, _LEAST), _WIDEST)
+    inner = max(inner, _WIDTH - 2 * _MARGIN) if detail else inner
+    head, top = _head(said.title, lines, inner)
     legend = _flow([_entry(*entry) for entry in _legend(nodes, scale, said.rooms)], inner, 14.0)
-    height = top + box.height + 14 + legend.height + scale.margin - 4
+    height = top + box.height + 14 + legend.height + _MARGIN - 4
     below = node_picture(detail, colours, styled=False, top=height) if detail else ""
     return picture(
-        inner + 2 * scale.margin,
+        inner + 2 * _MARGIN,
         height + (_node_height(detail) if detail else 0),
         [
             *head,
-            _placed(box, scale.margin, top),
-            _placed(legend, scale.margin, top + box.height + 14),
+            _placed(box, _MARGIN, top),
+            _placed(legend, _MARGIN, top + box.height + 14),
             below,
         ],
         name=f"{root.name} topology",
@@ -756,13 +746,13 @@ def cluster_picture(
     )
 
 
-def _head(title: str, lines: Sequence[str], width: float, margin: float) -> tuple[list[str], float]:
+def _head(title: str, lines: Sequence[str], width: float) -> tuple[list[str], float]:
     """Return what stands above a drawing, broken into lines of *width*, and where the drawing begins."""
     titles = wrap(elided(title, _LONGEST), int(width / _TITLE_LETTER))
     broken = [part for line in lines for part in wrap(elided(line, _LONGEST), int(width / _SOFT_LETTER))]
     below = 12 + _TITLE_LINE * len(titles)
-    head = [label(part, margin, 38 + _TITLE_LINE * row, "title") for row, part in enumerate(titles)]
-    head += [label(part, margin, below + 22 + _LINE * row, "soft") for row, part in enumerate(broken)]
+    head = [label(part, _MARGIN, 38 + _TITLE_LINE * row, "title") for row, part in enumerate(titles)]
+    head += [label(part, _MARGIN, below + 22 + _LINE * row, "soft") for row, part in enumerate(broken)]
     return head, below + 19 + _LINE * len(broken)
 
 
@@ -781,7 +771,7 @@ def _domain(
     title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     # A domain of one small tile is still as wide as its title, and a long name does not widen the whole row.
     title = elided(title, max(24, int((inner.width + 2 * scale.pad) / 7.4) - len(count) - 2))
-    width = max(inner.width, scale.least, 22 + 7.4 * (len(title) + len(count))) + 2 * scale.pad
+    width = max(inner.width, 22 + 7.4 * (len(title) + len(count))) + 2 * scale.pad
     height = inner.height + scale.head + 2 * scale.pad - 4
     parts = (
         element("rect", width=width, height=height, rx=12, class_="card"),
@@ -817,7 +807,7 @@ def _flow(boxes: Sequence[_Box], widest: float, gap: float) -> _Box:
 
 def _entry(style: str, words: str) -> _Box:
     """Return an entry of the legend; one without a *style* has no mark."""
-    mark = [_mark(0, 1, style)] if style else []
+    mark = [_mark(6.5, 7.5, _MARK, style)] if style else []
     start = 20.0 if style else 0.0
     return _Box(start + _SMALL_LETTER * len(words), 18.0, (*mark, label(words, start, 12, "small")))
 
@@ -853,11 +843,6 @@ def _legend(
     yield from [("gpu-bad", "unhealthy")] if "bad" in marks else []
 
 
-def _mark(x: float, y: float, style: str) -> str:
-    """Return the mark of a GPU: a square, or a disc if it is planned, so that no colour has to be told apart."""
-    return element("rect", x=x, y=y, width=13, height=13, rx=6.5 if style == "u0" else 3, class_=style)
-
-
 def _tile(node: GpuNode, colours: Mapping[str, int], scale: _Scale, room: NodeRoom | None) -> _Box:
     space = _room_words(room) if room else ""
     free = f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free"
@@ -888,8 +873,8 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int], room: NodeRoom | None
         label(elided(node.name, 21), 9, 17, "small strong"),
     ]
     for index, (style, tip) in enumerate(_marks(node, colours)):
-        x, y = 9 + 17.4 * (index % _PER_ROW), 24 + 17.0 * (index // _PER_ROW)
-        mark = _mark(x, y, style)
+        x, y = 15.5 + 17.4 * (index % _PER_ROW), 30.5 + 17.0 * (index // _PER_ROW)
+        mark = _mark(x, y, _MARK, style)
         parts.append(titled(tip, mark) if tip else mark)
     closed = not node.ready or node.unschedulable
     space = _room_words(room) if room else ""
@@ -960,18 +945,15 @@ body { margin: 0; padding: 28px; font-family: system-ui, "Segoe UI", "DejaVu San
 @media (prefers-color-scheme: dark) { body { background: #0b0f14; color: #e6ebf1; } }
 main { max-width: 1320px; margin: auto; }
 svg { max-width: 100%; height: auto; }
-.narrow { display: none; }
+.cluster { overflow-x: auto; }
+.cluster svg { max-width: none; }
 .nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 18px; margin-top: 18px; }
 figure { margin: 0; }
 h2, summary { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
 li { margin: 4px 0; }
 summary:focus-visible { outline: 3px solid #3b6fd4; outline-offset: 2px; }
 footer { margin-top: 22px; font-size: 12px; }
-@media (max-width: 700px) {
-  body { padding: 4px; }
-  .wide { display: none; }
-  .narrow { display: block; }
-}
+@media (max-width: 700px) { body { padding: 4px; } }
 """
 
 
@@ -982,29 +964,25 @@ def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
     planned = [node for node in nodes if _planned_gpus(node)][:MOST_DRAWN]
     # By name, so that the page does not depend on the order in which the API server lists nodes.
     others = sorted((node for node in nodes if not _planned_gpus(node)), key=lambda node: node.name)
-    examples = [next(group) for _, group in groupby(sorted(others, key=_machine), key=_machine)]
-    wide, narrow = (
-        cluster_picture(snapshot, colours, headline=headline, narrow=is_narrow, styled=False)
-        for is_narrow in (False, True)
+    examples = sorted(
+        {node.machine: node for node in reversed(others)}.values(), key=lambda node: node.machine
     )
-    parts = [f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>']
+    # On a narrow screen it keeps its size, so that its words can be read, and is moved sideways.
+    drawn = cluster_picture(snapshot, colours, headline=headline, styled=False)
+    parts = [f'<div class="cluster" tabindex="0">{drawn}</div>']
     if planned:
         parts.append(f"<h2>Planned nodes</h2>{_figures(planned, colours)}")
     if examples:
         # In a plan they are next to the point, and stay folded until somebody opens them.
         tag, whose = ("details", "other machine type") if planned else ("details open", "machine type")
-        drawn = _figures(examples, colours)
-        parts.append(f"<{tag}><summary>One node of each {whose}</summary>{drawn}</details>")
+        figures = _figures(examples, colours)
+        parts.append(f"<{tag}><summary>One node of each {whose}</summary>{figures}</details>")
     name = _escaped(f"{snapshot.cluster or 'cluster'}: GPU topology")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'
         f"<body><main>{''.join(parts)}{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n"
     )
-
-
-def _machine(node: GpuNode) -> str:
-    return node.machine
 
 
 def _figures(nodes: Sequence[GpuNode], colours: Mapping[str, int]) -> str:

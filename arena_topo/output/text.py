@@ -72,8 +72,8 @@ def tabulate(
 ) -> str:
     """Return *rows* of cells as aligned lines, each ended by a newline.
 
-    A column has *least* characters at least. *paint* may colour the text of a cell, which leaves its width
-    alone. What others wrote into a cell can be seen.
+    A column has *least* characters at least. *paint* may colour the text of a cell, which keeps its
+    width. What others wrote into a cell can be seen.
     """
     lines = [list(map(printable, row)) for row in rows]
     widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
@@ -162,7 +162,7 @@ def fitted(
 
 def _broken(row: list[str], room: int) -> Iterator[list[str]]:
     """Yield *row*, whose last cell has *room* columns and continues in further rows."""
-    # A name alone cannot be broken, and what follows it may not move.
+    # A single name cannot be broken, and what follows it may not move.
     words = printable(row[-1]).split(" ")
     line = words[0]
     cells = row[:-1]

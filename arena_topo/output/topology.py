@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 
 from arena_topo.errors import UsageError
-from arena_topo.model.cluster import Fabric, Fact, GpuNode, Snapshot
-from arena_topo.model.hardware import Gpu, Link, LinkClass, ShareMode
+from arena_topo.model.cluster import Fabric, Fact, Gpu, GpuNode, Link, LinkClass, ShareMode, Snapshot
 from arena_topo.model.text.quantity import Resources
 from arena_topo.model.text.words import (
     elided,
@@ -449,7 +448,7 @@ def _zones(node: GpuNode) -> list[Line]:
 def _figure(amounts: Resources, name: str) -> str:
     """Return an amount below a heading that names its resource: 4, 40, 250 GiB."""
     figure, unit, *rest = [*written_amount(name, amounts.get(name, 0)).split(), ""]
-    # Bytes alone have a unit of their own, before the name of their resource.
+    # Only bytes have a unit, before the name of their resource.
     return f"{figure} {unit}" if rest[:1] == ["of"] else figure
 
 

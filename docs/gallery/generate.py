@@ -10,10 +10,9 @@ from pathlib import Path
 
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.plan import plan_demand
-from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot
-from arena_topo.model.hardware import Hardware
+from arena_topo.model.cluster import Fabric, GpuNode, Hardware, Holder, Snapshot
 from arena_topo.model.plan import Demand
-from arena_topo.output.plan import drawn_plan, render_plan
+from arena_topo.output.plan import render_plan
 from arena_topo.output.svg import cluster_picture, node_picture
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 
@@ -36,12 +35,9 @@ def pictures() -> Iterator[tuple[str, str]]:
     for count, (fitting, too_large) in _JOBS.items():
         snapshot = cluster(count)
         yield f"topology-{count}", cluster_picture(snapshot)
-        yield f"topology-{count}-narrow", cluster_picture(snapshot, narrow=True)
         for kind, demand in (("plan", fitting), ("refusal", too_large)):
             verdict = plan_demand(demand, snapshot, PlanOptions())
             yield f"{kind}-{count}", render_plan("train", verdict, snapshot, "svg").rstrip()
-            shown, headline = drawn_plan("train", verdict, snapshot)
-            yield f"{kind}-{count}-narrow", cluster_picture(shown, headline=headline, narrow=True)
     yield "node", node_picture(cluster(16).nodes[1])
 
 

@@ -6,19 +6,19 @@ from pathlib import Path
 import click
 
 from arena_topo.cli.app import cli
+from arena_topo.cli.declare import show_all
 
 TARGET = Path(__file__).parent / "commands.md"
 _HEAD = """# Commands
 
-The help of every command, as it prints it. `make docs` writes this file.
+The help of every command, with all flags, as `--help-all` prints it. `make docs` writes this file.
 """
 
 
 def reference() -> str:
     """Return the text of the reference."""
-    contexts = _contexts(
-        click.Context(cli, info_name="arena-topo", **{**cli.context_settings, "terminal_width": 100})
-    )
+    root = click.Context(cli, info_name="arena-topo", **{**cli.context_settings, "terminal_width": 100})
+    contexts = _contexts(show_all(root))
     return "\n".join([_HEAD, *(_section(context) for context in contexts)])
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from arena_topo.model.objects import Object
-from tests.cli.conftest import Outcome
+from tests.e2e.arena import Outcome
 from tests.fakes import Answer, Call, FakeTransport, Script, missing
 
 

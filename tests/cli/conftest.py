@@ -2,23 +2,13 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from arena_topo.cli.errors import run
+from tests.e2e.arena import Outcome
 from tests.fakes import FakeTransport, Script, session
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What a command did: its exit code, and what it printed on both streams."""
-
-    code: int
-    out: str
-    err: str
-
 
 Invoke = Callable[..., Outcome]
 

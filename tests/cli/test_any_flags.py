@@ -2,7 +2,7 @@
 
 import io
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.cli.app import cli
 from arena_topo.cli.errors import run
 from arena_topo.cli.options.common import connection_options
 from arena_topo.errors import ArenaTopoError
 from tests.cli.conftest import Invoke
+from tests.cli.pages import pages
 from tests.examples import examples
 
 LINES = 40
@@ -82,23 +82,12 @@ UNTRIED = {
 }
 
 
-def commands(
-    group: click.Group = cli, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield every command that may be tried, with its words."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        words = (*path, name)
-        if command is None or " ".join(words) in UNTRIED:
-            continue
-        if isinstance(command, click.Group):
-            yield from commands(command, words)
-        else:
-            yield words, command
-
-
-COMMANDS = list(commands())
+COMMANDS = [
+    (words, command)
+    for words, command in pages()
+    if not isinstance(command, click.Group)
+    and not any(" ".join(words).startswith(untried) for untried in UNTRIED)
+]
 SHARED = [name for option in connection_options() for name in option.opts]
 TEXTS = st.one_of(
     st.sampled_from(SPECIAL), st.text(max_size=12), st.integers().map(str), st.floats().map(str)

@@ -49,7 +49,7 @@ ROWS = rows()
 
 def command(words: str) -> click.Command:
     """Return a command of the program, by its words."""
-    context, found = click.Context(cli, info_name="arena-topo"), cli
+    context, found = click.Context(cli, info_name="arena-topo", **cli.context_settings), cli
     for word in words.split():
         assert isinstance(found, click.Group)
         inner = found.get_command(context, word)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tests.cli.test_help_page import pages
+from tests.cli.pages import pages
 from tests.sandbox.served import served
 from tools.terminal import shown
 

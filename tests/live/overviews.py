@@ -12,7 +12,9 @@ from tests.output.clusters import machine, small_cluster
 BEGAN = datetime(2026, 11, 21, 1, tzinfo=UTC)
 
 
-def job(name: str, status: JobStatus = JobStatus.RUNNING, *, namespace: str = "ml", gpus: int = 8) -> JobView:
+def job_of_two_workers(
+    name: str, status: JobStatus = JobStatus.RUNNING, *, namespace: str = "ml", gpus: int = 8
+) -> JobView:
     """Return a job of two workers that was created an hour ago, and has a pod on v100-0 where it runs."""
     running = (Instance(f"{name}-worker-0", "Running", False, gpus // 2, 3600.0, BEGAN, "v100-0"),)
     return viewed(
@@ -47,7 +49,7 @@ def use(name: str, namespace: str = "ml", **workers: int) -> LinkUse:
 
 
 WAITS = replace(
-    job("gpt", JobStatus.PENDING, gpus=128),
+    job_of_two_workers("gpt", JobStatus.PENDING, gpus=128),
     plan=PlanView(
         "waits for a placement: no 16 nodes have 8 free GPUs; retry with: arena-topo resume gpt",
         stage="waiting",
@@ -57,10 +59,10 @@ WAITS = replace(
 OVERVIEW = Overview(
     snapshot=small_cluster(),
     jobs=(
-        job("vgg16"),
+        job_of_two_workers("vgg16"),
         WAITS,
-        job("resnet50", JobStatus.FAILED, gpus=2),
-        job("bert", namespace="nlp", gpus=4),
+        job_of_two_workers("resnet50", JobStatus.FAILED, gpus=2),
+        job_of_two_workers("bert", namespace="nlp", gpus=4),
     ),
     uses=(use("vgg16", v100_0=1, h200_0=1), use("bert", "nlp", v100_0=1)),
 )

@@ -1,4 +1,4 @@
-"""The live view does what its keys say, at every width, whatever becomes of the API server."""
+"""The live view does what its keys say, at every width, whatever happens to the API server."""
 
 import asyncio
 import threading
@@ -279,11 +279,11 @@ def test_a_server_that_goes_away_is_named_and_asked_again(monkeypatch: pytest.Mo
     assert None is played(act).failure
 
 
-@scene(overview=lambda: Overview(jobs=OVERVIEW.jobs, notes=("you may not list nodes",)))
+@scene(overview=lambda: Overview(jobs=OVERVIEW.jobs, notes=("you cannot list nodes",)))
 async def test_what_may_not_be_read_is_said(view: LiveView, pilot: "Pilot[None]") -> None:
     """The rest is shown."""
     del pilot
-    assert "you may not list nodes" == line(view, "notice")
+    assert "you cannot list nodes" == line(view, "notice")
 
 
 @pytest.mark.parametrize(("key", "code"), [("q", 0), ("ctrl+c", 130)])

@@ -19,20 +19,20 @@ from arena_topo.live.rows import (
 )
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.job_view import JobStatus
-from tests.live.overviews import OVERVIEW, job, large
+from tests.live.overviews import OVERVIEW, job_of_two_workers, large
 from tests.output.golden import golden
 
 WAITING = replace(
     OVERVIEW,
     jobs=(
         *OVERVIEW.jobs,
-        replace(job("a", JobStatus.PENDING), message="a-worker-0: ImagePullBackOff"),
-        job("b", JobStatus.QUEUING),
-        job("c", JobStatus.SUSPENDED),
+        replace(job_of_two_workers("a", JobStatus.PENDING), message="a-worker-0: ImagePullBackOff"),
+        job_of_two_workers("b", JobStatus.QUEUING),
+        job_of_two_workers("c", JobStatus.SUSPENDED),
     ),
 )
 FLAT = replace(OVERVIEW, snapshot=Snapshot(nodes=OVERVIEW.snapshot.nodes))
-MIXED = replace(OVERVIEW, jobs=(*OVERVIEW.jobs, replace(job("bert2"), kind="PyTorchJob")))
+MIXED = replace(OVERVIEW, jobs=(*OVERVIEW.jobs, replace(job_of_two_workers("bert2"), kind="PyTorchJob")))
 
 
 def shown(table: Table, *, order: int = 0, wanted: str = "", width: int = 500) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from arena_topo.model.cluster import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.topology.formats.parse import parse_topology
+from arena_topo.topology.files import parse_topology
 from tests.topology.texts import saved
 
 TEXTS = {

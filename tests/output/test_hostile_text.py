@@ -6,8 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from arena_topo.model.cluster import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.hardware import Gpu, Nic
+from arena_topo.model.cluster import Fabric, Fact, Gpu, GpuNode, Holder, Nic, Snapshot, Taint
 from arena_topo.model.reports import Finding, State
 from arena_topo.model.text.yaml import load
 from arena_topo.output.render import FORMS, render_topology

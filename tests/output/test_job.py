@@ -1,19 +1,30 @@
 """A job is printed as the vendor's guides and Arena 0.15.5 print it, to the byte."""
 
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB, TrainingOperatorKind
-from arena_topo.model.job_view import Instance, JobView
+from arena_topo.model.job_view import Instance, JobEvent, JobStatus, JobView, PlannedWorker, PlanView
 from arena_topo.model.objects import Object
-from arena_topo.output.job import job_document, job_table
+from arena_topo.output.job import (
+    events_text,
+    fitted_events,
+    gpus_text,
+    job_document,
+    job_page,
+    job_table,
+    node_gpus_text,
+)
+from arena_topo.output.text import tabulate
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.kinds.jobs import pod_of, training_job
 from tests.objects import viewed
-from tests.output.golden import golden
+from tests.output.golden import golden, too_wide
 
 CREATED = datetime(2026, 11, 21, 1, 23, 45, tzinfo=UTC)
 
@@ -131,7 +142,7 @@ def test_the_wide_table_tells_when_the_job_was_created_and_ended() -> None:
 
 
 def test_a_pod_without_a_node_shows_so() -> None:
-    """N/A where there is none yet."""
+    """N/A if there is none yet."""
     waiting = Instance(name="a", status="Pending", chief=False, gpus=1, age=1, created=CREATED)
 
     assert "  a     Pending  1s   false     1               N/A\n" in job_table(viewed(instances=(waiting,)))
@@ -152,3 +163,80 @@ def test_the_document_has_the_keys_of_arena_in_their_order() -> None:
     ] == list(document["instances"][0])  # fmt: skip
     assert ("11s", "RUNNING", "mpijob") == (document["duration"], document["status"], document["trainer"])
     assert "pytorch-topo-4-vgg16-launcher-mnjzr" == document["chiefName"]
+
+
+# Events and GPUs below a job's table, as Arena lays them out.
+
+NOW = datetime(2026, 1, 1, 1, tzinfo=UTC)
+CHIEF = Instance("job-launcher", "Running", True, 0, 0.0, NOW, node_ip="10.0.0.1")
+WORKER = Instance("job-worker-0", "Running", False, 2, 0.0, NOW, node_ip="10.0.0.2")
+JOB = viewed(instances=(CHIEF, WORKER), requested_gpus=2, allocated_gpus=2)
+PLANNED = viewed(
+    instances=(CHIEF, WORKER), plan=PlanView("", workers=(PlannedWorker("job-worker-0", "n", (4, 7)),))
+)
+MIB, GIB = 1024.0**2, 1024.0**3
+USES = {"job-worker-0": {"0": (99.5, 100 * MIB, 200 * MIB), "3": (0.0, 0.0, 200 * MIB)}}
+NODES = {"b": {"0": (12.0, GIB, 16 * GIB)}}
+EVENTS = [
+    ("pod/job-worker-0", "Warning", datetime(2026, 1, 1, tzinfo=UTC), "[FailedScheduling] 0/3 nodes \x1b[2J"),
+    ("mpijob/job", "Normal", datetime(2026, 1, 1, 0, 59, tzinfo=UTC), "[Created] made"),
+]
+VIEWS: dict[str, Callable[[], str]] = {
+    "events": lambda: events_text(EVENTS, now=NOW),
+    "events-50": lambda: events_text(EVENTS, now=NOW, width=50),
+    "events-none": lambda: events_text([], now=NOW),
+    "gpus": lambda: gpus_text(JOB, USES),
+    "gpus-70": lambda: gpus_text(JOB, {}, width=70),
+    "gpus-planned": lambda: gpus_text(PLANNED, {}),
+    "node-gpus": lambda: node_gpus_text(["a", "b"], NODES),
+    "node-gpus-45": lambda: node_gpus_text(["b"], NODES, width=45),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_details_are_laid_out_as_arenas(name: str) -> None:
+    """What was not measured is planned or N/A, nobody's text moves the cursor, and narrow terminals lose columns."""
+    text = VIEWS[name]()
+
+    assert golden(f"job/{name}.txt", text) == text
+
+
+def test_nothing_is_said_of_nodes_that_nobody_measured() -> None:
+    """Arena has no such table."""
+    assert "" == node_gpus_text(["a"], {})
+
+
+# All about a job on one page, and its events as a table.
+
+LATER = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
+EVENT = JobEvent(
+    "pod/job-worker-0", "Warning", "FailedScheduling", "0/2 nodes\x1b[31m", LATER - timedelta(minutes=3)
+)
+LONG = replace(EVENT, message="0/2 nodes are available: the gang has no place on any of the racks")
+PENDING_WORKER = Instance("job-worker-0", "Pending", False, 1, 60, LATER, reason="Unschedulable: 0/2 nodes")
+PLAN = PlanView("0 of 1 worker where planned (gates)", workers=(PlannedWorker("job-worker-0", "n1", (0, 3)),))
+WAITS = viewed(
+    status=JobStatus.PENDING,
+    instances=(PENDING_WORKER,),
+    allocated_gpus=0,
+    message="too full",
+    advice="arena-topo resume job",
+    plan=PLAN,
+)
+PAGES: dict[str, Callable[[], str]] = {
+    "story": lambda: job_page(WAITS, [EVENT], LATER),
+    "story-50": lambda: job_page(replace(WAITS, advice=""), [LONG], LATER, width=50),
+    "story-nothing": lambda: job_page(viewed(status=JobStatus.PENDING), [], LATER),
+    "story-forbidden": lambda: job_page(WAITS, None, LATER),
+    "story-events": lambda: tabulate(fitted_events([EVENT], LATER).rows),
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_answers_each_question(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it is, why it waits, what to do, where it should be, where it is, and what happened, in what room there is."""
+    monkeypatch.setattr("arena_topo.output.job.local_time", lambda moment: str(moment or "-"))
+    text = PAGES[name]()
+
+    assert golden(f"job/{name}.txt", text) == text
+    assert "-50" not in name or [] == too_wide(text, 50)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.log_line import LogLine
+from arena_topo.model.kind import LogLine
 from arena_topo.output.log_lines import printer, without_controls
 
 STAMP = b"2026-11-21T01:00:00Z"

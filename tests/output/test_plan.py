@@ -1,26 +1,36 @@
-"""Comparisons, changes, free rooms and NUMA places of plans, as text and as documents that were looked at."""
+"""What is said of a plan, in every form, against files that were looked at."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from html import escape
 
 import jsonschema
 import pytest
 
-from arena_topo.model.hardware import AlignmentPolicy
+from arena_topo.errors import UsageError
+from arena_topo.model.cluster import AlignmentPolicy, Fabric, Snapshot
+from arena_topo.model.placement_options import Parallelism
 from arena_topo.model.plan import (
+    Demand,
+    GangDemand,
     GangFigures,
     Growth,
     NodeAlignment,
     NodeShare,
+    Prediction,
     Range,
+    Role,
     Scaling,
     Shrinkage,
-    Slot,
     Step,
+    Transport,
     WorkerPlace,
 )
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage, StartEstimate
 from arena_topo.model.reports import (
     Chance,
     Comparison,
@@ -31,14 +41,31 @@ from arena_topo.model.reports import (
     Move,
     Scenario,
     ShapeCapacity,
+    State,
     TopologyUnaware,
     WholeNodeCapacity,
 )
-from arena_topo.output.plan import alignment_lines, alignment_text, render_scaling
+from arena_topo.output.plan import (
+    after_text,
+    alignment_lines,
+    alignment_text,
+    estimate_document,
+    estimate_lines,
+    estimate_text,
+    render_plan,
+    render_scaling,
+    reservation_lines,
+    reservations_finding,
+    waiting_text,
+)
 from arena_topo.output.reports import render_comparison, render_fragmentation
 from arena_topo.output.text import rendered
+from arena_topo.planner.plan import plan
+from arena_topo.planner.reservations import OtherPlan
+from tests.output.clusters import machine
 from tests.output.golden import golden, uncoloured
 from tests.paths import ROOT
+from tests.planner.fleets import placed, refused
 
 NOW = Scenario("", coalesce=False, workers=4, gpus=1, fits=True, level="example.com/rack", domain="r1", nodes=2, inside=93.15, across=11.5, isolated=True)  # fmt: skip
 LATER = Scenario("node", coalesce=True, workers=4, gpus=1, fits=False, reason="no node", waits_for=("job n/a", "job n/b"))  # fmt: skip
@@ -111,7 +138,7 @@ def share(name: str, alignment: NodeAlignment | None, first: int = 0) -> NodeSha
     return NodeShare(name, (first, first + 1), None, alignment=alignment)
 
 
-def places(*shares: NodeShare) -> str:
+def numa_table(*shares: NodeShare) -> str:
     """Return the table of the NUMA nodes."""
     return rendered(alignment_lines(shares), colour=False)
 
@@ -128,8 +155,8 @@ VIEWS: dict[str, Callable[[], str]] = {
     "fragmentation.json": lambda: render_fragmentation(ROOMS, "json"),
     "scaling-steps.txt": lambda: render_scaling(GROWN, steps=True),
     **{f"scaling-{name}.txt": partial(render_scaling, each) for name, each in SCALINGS.items()},
-    "alignment.txt": lambda: places(share("n1", HELD), share("n2", LOOSE, 2)),
-    "alignment-many.txt": lambda: places(*(share(f"n{i}", LOOSE) for i in range(42))),
+    "alignment.txt": lambda: numa_table(share("n1", HELD), share("n2", LOOSE, 2)),
+    "alignment-many.txt": lambda: numa_table(*(share(f"n{i}", LOOSE) for i in range(42))),
 }
 
 
@@ -151,7 +178,7 @@ def test_colour_changes_no_word() -> None:
 
 @pytest.mark.parametrize("scaling", ["more", "fewer", "unplanned"])
 def test_the_document_of_a_change_has_the_documented_shape(scaling: str) -> None:
-    """With the same keys whatever becomes of the job, but for the change itself."""
+    """With the same keys whatever happens to the job, but for the change itself."""
     schema = json.loads((ROOT / "docs" / "reference" / "schemas" / "scaling.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(json.loads(render_scaling(SCALINGS[scaling], "json")))
 
@@ -174,4 +201,305 @@ def test_the_document_of_a_change_has_the_documented_shape(scaling: str) -> None
 def test_one_sentence_tells_numa_nodes_and_who_holds_them(shares: list[NodeShare], expected: str) -> None:
     """Of one node each worker, of several the most, and nothing where nothing is known."""
     assert expected == alignment_text(shares)
-    assert bool(expected) == bool(places(*shares))
+    assert bool(expected) == bool(numa_table(*shares))
+
+
+# A plan in every form, against files that were looked at.
+
+CLUSTER = Snapshot(
+    (machine("a0", bert=(0, 3)), machine("a1", gpt=(0, 1, 2, 3, 4)), machine("b0", "h200")),
+    Fabric(("example.com/rack",), {"a0": ("a",), "a1": ("a",), "b0": ("b",)}),
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "demand"),
+    [
+        ("node.txt", Demand(4, 1)),
+        ("node.json", Demand(4, 1)),
+        ("node.yaml", Demand(4, 1)),
+        ("rack.txt", Demand(9, 1)),
+        ("cluster.txt", Demand(4, 4)),
+        ("coalesced.txt", Demand(8, 1, coalesce=True)),
+        ("refused.txt", Demand(3, 8)),
+        ("required.txt", Demand(10, 1, required_level="rack")),
+        ("cpu.txt", Demand(2, 0)),
+        ("groups.txt", Demand(5, 2, parallel=Parallelism(tp=2, pp=5))),
+    ],
+)
+def test_a_plan_is_as_it_was_looked_at(name: str, demand: Demand) -> None:
+    """One file for each kind of answer, and the documents with every field of the placement."""
+    form = name.partition(".")[2].replace("txt", "text")
+    text = render_plan("vgg", plan(demand, CLUSTER), CLUSTER, form)
+
+    assert golden(f"plan/{name}", text) == text
+
+
+def test_a_refusal_is_a_document_too() -> None:
+    """And says so in its first field but one."""
+    found = json.loads(render_plan("vgg", plan(Demand(3, 8), CLUSTER), CLUSTER, "json"))
+
+    assert ("vgg", False) == (found["name"], found["fits"])
+    assert found["remedies"]
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_the_picture_shows_the_gang_on_its_gpus(form: str) -> None:
+    """By its name, among the jobs that are there."""
+    answer = plan(Demand(4, 1), CLUSTER)
+
+    assert "vgg" in render_plan("vgg", answer, CLUSTER, form)
+    assert "vgg" not in render_plan("other", answer, CLUSTER, form)
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_a_picture_has_a_headline(form: str) -> None:
+    """The job, its workers, each busbw by its name, and why."""
+    answer = placed(Demand(4, 1), CLUSTER)
+    rate = Range(40.0, 60.0, 93.15)
+    answer = replace(answer, prediction=Prediction(rate, Transport.NVLINK, inside_busbw=rate))
+    drawn = render_plan("vgg", answer, CLUSTER, form)
+
+    assert f">vgg: 4 workers of 1 GPU on node {answer.domain}<" in drawn
+    assert ">predicted busbw: whole gang 60 GB/s (40 to 93" in drawn
+    assert f">level: {answer.why[1].chosen}, as {answer.why[1].bound}<" in drawn
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_the_picture_of_a_refusal_shows_where_and_why_it_does_not_fit(form: str) -> None:
+    """The whole cluster with what is free, below the reasons and what would help."""
+    refusal = refused(Demand(3, 8), CLUSTER)
+    drawn = render_plan("vgg", refusal, CLUSTER, form)
+
+    assert ">vgg does not fit<" in drawn
+    assert all(f">{escape(reason.text, quote=False)}<" in drawn for reason in refusal.reasons[:3])
+    assert f">what would help: {refusal.remedies[0]}<" in drawn
+    assert [] == [node.name for node in CLUSTER.nodes if node.name not in drawn]
+    for room in refusal.nodes:
+        told = f"takes {room.workers} worker" if room.workers else room.obstacle.removeprefix("has ")
+        assert f">{told}<" in drawn, room
+    assert (">takes workers<" in drawn) == any(room.workers for room in refusal.nodes)
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_the_picture_of_a_plan_on_one_node_shows_the_cluster_and_the_node(form: str) -> None:
+    """Where the node stands, and the links between the GPUs that were chosen on it."""
+    drawn = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, form)
+
+    assert [] == [node.name for node in CLUSTER.nodes if f">{node.name}<" not in drawn]
+    assert 'class="card chosen"' in drawn
+    assert "links as published: " in drawn
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_a_plan_by_role_is_not_drawn(form: str) -> None:
+    """A drawing has one number for each worker; the forms that tell roles apart are named."""
+    roles = (Role(name="worker", gpus=2), Role(name="leader", gpus=1))
+    answer = plan(GangDemand(roles=roles), CLUSTER)
+
+    with pytest.raises(UsageError, match="those of vgg differ by role"):
+        render_plan("vgg", answer, CLUSTER, form)
+
+
+def test_gpus_that_nobody_can_name_are_drawn_as_planned() -> None:
+    """Where a node only counts its GPUs, as many squares are the plan's as it takes."""
+    answer = placed(Demand(4, 1), CLUSTER)
+    workers = replace(
+        answer.roles[0],
+        slots=tuple(slot._replace(gpus=None) for slot in answer.slots),
+        shares=tuple(share._replace(gpus=None) for share in answer.shares) * 2,
+    )
+    drawn = render_plan("vgg", replace(answer, roles=(workers,)), CLUSTER, "svg")
+
+    assert drawn.count("planned: any of the free GPUs") == 4
+
+
+def test_a_prediction_is_told_as_a_range() -> None:
+    """With what it rests on."""
+    answer = placed(Demand(4, 1), CLUSTER)
+    rates = Range(40.0, 60.0, 93.15), Range(80.0, 90.0, 100.0)
+    guess = Prediction(rates[0], Transport.NVLINK, Transport.TCP, ("calibration: x",), rates[1], rates[0])
+    text = render_plan("vgg", replace(answer, prediction=guess), CLUSTER)
+
+    assert "whole gang     60 GB/s (40 to 93.2)\n" in text
+    assert "inside a node  90 GB/s (80 to 100), nvlink\n" in text
+    assert "across nodes   60 GB/s (40 to 93.2), tcp\n" in text
+    assert "- calibration: x" in text
+
+
+def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
+    """What has no room is named, and what it would mean is not explained."""
+    text = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, width=40)
+
+    assert "\nNODE" in text
+    assert "BEST" not in text.replace("hidden: BEST", "")
+    assert re.search(r"^hidden: BEST.*; a wider terminal shows them$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [
+        pytest.param(40, "", id="as many as are shown"),
+        pytest.param(41, "and 1 more node; -o json lists all 41", id="one more"),
+        pytest.param(60, "and 20 more nodes; -o json lists all 60", id="many more"),
+    ],
+)
+def test_a_long_table_says_what_it_leaves_out(count: int, left: str) -> None:
+    """How many nodes, and how to see them all."""
+    nodes = Snapshot(tuple(machine(f"n{index}") for index in range(count)))
+    lines = render_plan("vgg", plan(Demand(count, 8), nodes), nodes).splitlines()
+
+    assert 40 == sum(line.startswith("n") and not line.startswith("note") for line in lines)
+    assert left in lines
+    assert bool(left) == any(line.startswith("and ") for line in lines)
+
+
+# Who has reserved what, and since when.
+
+SLOTS = tuple(Slot(worker, f"gpu-{worker}", (0, 1)) for worker in range(6))
+PLAN = OtherPlan(
+    order=("1", "x"),
+    record=PlanRecord(stage=Stage.CONFIRMED, slots=SLOTS, worker_requests={"nvidia.com/gpu": 2, "cpu": 1000}),
+    bound=frozenset({0}),
+    namespace="team",
+    name="train",
+    since="2026-11-21T08:00:00Z",
+)
+WORDS = (
+    "team/train: 10 nvidia.com/gpu on gpu-1, gpu-2, gpu-3, gpu-4 and 1 more, confirmed, "
+    "since 2026-11-21T08:00:00Z"
+)
+
+
+def test_a_reservation_is_told_with_its_job_and_its_time() -> None:
+    """For the nodes that are shown; what runs already is in the table."""
+    assert [f"reserved for {WORDS}"] == list(reservation_lines([PLAN], {"gpu-1"}))
+    assert [] == list(reservation_lines([PLAN], {"gpu-0"}))
+
+
+def test_many_reservations_are_summed_up() -> None:
+    """A tenant may have thousands of jobs."""
+    plans = [replace(PLAN, name=f"job-{number}") for number in range(1000)]
+    lines = list(reservation_lines(plans, {"gpu-1"}))
+    assert (21, "and 980 more jobs have reservations; arena-topo doctor sums them up") == (
+        len(lines),
+        lines[-1],
+    )
+    finding = reservations_finding(plans)
+    assert "1,000 jobs reserve places for 5,000 workers without a node" == finding.found
+    assert finding.evidence.endswith("; and 980 more")
+
+
+def test_doctor_names_the_jobs() -> None:
+    """With the command that shows the oldest one."""
+    finding = reservations_finding([PLAN])
+    assert ("1 job reserves places for 5 workers without a node", WORDS) == (finding.found, finding.evidence)
+    assert "arena-topo get -n team train" == finding.command
+
+
+def test_nothing_reserved_and_nothing_seen_are_two_findings() -> None:
+    """A user who cannot look is told so."""
+    assert (State.OK, "none") == (reservations_finding([]).state, reservations_finding([]).found)
+    assert State.UNKNOWN is reservations_finding(None).state
+
+
+def test_names_of_others_are_no_commands_to_a_terminal() -> None:
+    """Whatever their objects say."""
+    liar = replace(PLAN, namespace="a\x1b[2Jb", name="c\nd")
+    finding = reservations_finding([liar])
+    texts = [*reservation_lines([liar], {"gpu-1"}), finding.evidence, finding.command]
+
+    assert [] == [text for text in texts if not text.isprintable()]
+
+
+# When a job will start, as people read it.
+
+MOMENT = datetime(2026, 1, 1, 10, tzinfo=UTC)
+
+
+def estimate(*minutes: float, after: tuple[str, ...] = ()) -> StartEstimate:
+    """Return a start in so many *minutes*, after jobs whose ends rest on their deadlines."""
+    earliest, likely, latest = (MOMENT + timedelta(minutes=count) for count in minutes)
+    return StartEstimate(
+        earliest=earliest, likely=likely, latest=latest, after=after, basis=("its deadline",) * len(after)
+    )
+
+
+@pytest.mark.parametrize(
+    ("starts", "text"),
+    [
+        (estimate(25, 40, 70), "in about 40m (25m to 1h10m)"),
+        (estimate(0, 0.5, 3), "in about 30s (0s to 3m)"),
+        (estimate(9.99, 64.6, 1500), "in about 1h05m (9m59s to 1d01h)"),
+        (estimate(0, 0, 0), "now"),
+        (estimate(-5, -3, 0), "now"),
+        (StartEstimate(unknown="nobody knows"), "no estimate: nobody knows"),
+    ],
+)
+def test_an_estimate_is_one_text(starts: StartEstimate, text: str) -> None:
+    """With the likely time first, and the range behind it."""
+    assert text == estimate_text(starts, MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("starts", "text"),
+    [
+        (estimate(25, 40, 70), "in about 40m (25m to 1h10m)"),
+        (estimate(-5, -1, 20), "any moment, in 20m at the latest"),
+        (estimate(-50, -40, -30), "overdue for 30m: what it awaits takes longer than expected"),
+        (StartEstimate(unknown="nobody knows"), "no estimate: nobody knows"),
+    ],
+)
+def test_an_estimate_that_did_not_come_true_says_so(starts: StartEstimate, text: str) -> None:
+    """The job still waits, whatever was expected."""
+    assert text == waiting_text(starts, MOMENT)
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "text"),
+    [
+        ((), 0, ""),
+        (("a/1",), 0, "after a/1 (its deadline)"),
+        (("a/1", "a/2"), 0, "after a/1 (its deadline) and a/2 (its deadline)"),
+        (
+            ("a/1", "a/2", "a/3", "a/4"),
+            2,
+            "after a/1 (its deadline), a/2 (its deadline), a/3 (its deadline) and 3 other jobs",
+        ),
+    ],
+)
+def test_what_has_to_end_first_is_named_in_one_line(names: tuple[str, ...], more: int, text: str) -> None:
+    """The first three, with what each end rests on; the others are counted."""
+    assert text == after_text(replace(estimate(1, 2, 3, after=names), more=more))
+
+
+def test_the_jobs_that_end_before_are_named() -> None:
+    """The first three, with what each end rests on."""
+    lines = rendered(
+        estimate_lines(estimate(1, 2, 3, after=("a/1", "a/2", "a/3", "a/4", "a/5")), MOMENT), colour=False
+    )
+    assert (
+        "When\n"
+        "  in about 2m (1m to 3m)\n"
+        "  after a/1 has ended, by its deadline\n"
+        "  after a/2 has ended, by its deadline\n"
+        "  after a/3 has ended, by its deadline\n"
+        "  and 2 other jobs\n"
+    ) == lines
+
+
+def test_names_of_others_do_nothing_to_a_terminal() -> None:
+    """They are printed so that they can be seen."""
+    hostile = estimate(1, 2, 3, after=("\x1b[2J\nx",))
+    assert rendered(estimate_lines(hostile, MOMENT), colour=False).replace("\n", "").isprintable()
+
+
+def test_a_document_has_instants_or_nulls() -> None:
+    """And says why there is none."""
+    found = estimate_document(estimate(25, 40, 70, after=("a/1",)))
+    assert ("2026-01-01T10:25:00Z", "2026-01-01T10:40:00Z", "2026-01-01T11:10:00Z") == tuple(
+        found[key] for key in ("earliest", "likely", "latest")
+    )
+    assert (None, "why") == tuple(
+        estimate_document(StartEstimate(unknown="why"))[key] for key in ("likely", "unknown")
+    )

@@ -13,20 +13,18 @@ import pytest
 
 from arena_topo.cli.app import cli
 from arena_topo.cli.errors import run
-from arena_topo.cli.options.common import OutputNotation
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.cluster import Fabric, Snapshot
 from arena_topo.model.job_view import QueueView
-from arena_topo.model.log_line import LogLine
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
-from arena_topo.model.start_estimate import StartEstimate
+from arena_topo.model.kind import LogLine
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, StartEstimate
 from arena_topo.output.job import job_document
 from arena_topo.output.log_lines import printer
 from arena_topo.output.text import compact
 from arena_topo.topology.files import snapshot_document
-from tests.objects import condition, mpijob, pod
+from tests.cli.pages import pages
+from tests.objects import condition, mpijob, pod, with_plan
 from tests.output.clusters import machine, small_cluster
 from tests.paths import ROOT
 
@@ -36,13 +34,11 @@ NOW = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
 PODS = [pod("job-launcher-x", role="launcher"), pod("job-worker-0", phase="Pending")]
 
 
-def planned() -> Any:
+def job_with_plan() -> Any:
     """Return a job with a plan."""
     slots = (Slot(0, "n1", (3,)), Slot(1, "n1", None))
     record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.GATES)
-    job = mpijob("job")
-    job["metadata"]["annotations"] = {"arena-topo.dev/plan": encode(record)}
-    return job
+    return with_plan(mpijob("job"), record)
 
 
 def document(job: Any, version: ApiVersion = ApiVersion.V2BETA1) -> Any:
@@ -67,7 +63,7 @@ def test_a_job_in_a_queue_has_the_documented_shape() -> None:
         (mpijob("job"), ApiVersion.V2BETA1),
         (mpijob("job", status={"conditions": [condition("Failed", message="m")]}), ApiVersion.V1),
         (mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Succeeded"}), ApiVersion.V1ALPHA1),
-        (planned(), ApiVersion.V2BETA1),
+        (job_with_plan(), ApiVersion.V2BETA1),
     ],
     ids=["pending", "failed", "v1alpha1", "planned"],
 )
@@ -98,25 +94,25 @@ def snapshots() -> dict[str, Snapshot]:
 @pytest.mark.parametrize(
     ("schema", "line"),
     [
-        ("plan", "plan mpi -f racks --workers=4 --gpus=1"),
-        ("plan", "plan mpi -f racks --workers=2 --gpus=4 --rdma"),
-        ("plan", "plan mpi -f racks --workers=1 --gpus=1"),
-        ("plan", "plan mpi -f racks --workers=2"),
-        ("plan", "plan mpi -f small --workers=3 --gpus=2"),
-        ("plan", "plan mpi -f racks --workers=4 --gpus=8"),
-        ("plan", "plan mpi -f racks --workers=4 --gpus=1 --parallel=tp=2,dp=2"),
-        ("plan", "plan mpi -f racks --workers=3 --gpus=4 --parallel=tp=4,pp=3"),
-        ("plan-comparison", "plan mpi -f racks --workers=4 --gpus=2 --compare --parallel=tp=2,pp=4"),
-        ("plan", "plan mpi -f empty --workers=4 --gpus=8"),
-        ("gang-plan", "plan tf -f racks --workers=4 --gpus=1 --ps=2 --chief --evaluator"),
-        ("gang-plan", "plan tf -f racks --workers=2"),
-        ("gang-plan", "plan tf -f racks --workers=4 --gpus=8 --ps=1"),
-        ("plan-comparison", "plan mpi -f racks --workers=10 --gpus=1 --compare"),
-        ("plan-comparison", "plan mpi -f racks --workers=20 --gpus=1 --compare"),
-        ("plan-comparison", "plan mpi -f racks --workers=2 --compare --require-topology=rack"),
+        ("plan", "plan mpi --from racks --workers=4 --gpus=1"),
+        ("plan", "plan mpi --from racks --workers=2 --gpus=4 --rdma"),
+        ("plan", "plan mpi --from racks --workers=1 --gpus=1"),
+        ("plan", "plan mpi --from racks --workers=2"),
+        ("plan", "plan mpi --from small --workers=3 --gpus=2"),
+        ("plan", "plan mpi --from racks --workers=4 --gpus=8"),
+        ("plan", "plan mpi --from racks --workers=4 --gpus=1 --parallel=tp=2,dp=2"),
+        ("plan", "plan mpi --from racks --workers=3 --gpus=4 --parallel=tp=4,pp=3"),
+        ("plan-comparison", "plan mpi --from racks --workers=4 --gpus=2 --compare --parallel=tp=2,pp=4"),
+        ("plan", "plan mpi --from empty --workers=4 --gpus=8"),
+        ("gang-plan", "plan tf --from racks --workers=4 --gpus=1 --ps=2 --chief --evaluator"),
+        ("gang-plan", "plan tf --from racks --workers=2"),
+        ("gang-plan", "plan tf --from racks --workers=4 --gpus=8 --ps=1"),
+        ("plan-comparison", "plan mpi --from racks --workers=10 --gpus=1 --compare"),
+        ("plan-comparison", "plan mpi --from racks --workers=20 --gpus=1 --compare"),
+        ("plan-comparison", "plan mpi --from racks --workers=2 --compare --require-topology=rack"),
         (
             "plan-comparison",
-            "plan mpi -f racks --workers=4 --gpus=1 --compare -- python tf_cnn_benchmarks.py --model=vgg16",
+            "plan mpi --from racks --workers=4 --gpus=1 --compare -- python tf_cnn_benchmarks.py --model=vgg16",
         ),
         ("snapshot", "topology --from small"),
         ("snapshot", "topology --from racks a1"),
@@ -185,7 +181,8 @@ def test_each_command_with_json_has_a_schema() -> None:
         for line in re.findall(r"`([a-z][^`]*)`", page)
         if line.split()[0] in cli.list_commands(click.Context(cli))
     }
-    assert commands_with_json(cli) == named
+    with_json = {" ".join(words) for words, command in pages() if any(map(takes_json, command.params))}
+    assert with_json == named
     assert {path.name for path in SCHEMAS.glob("*.json")} == set(re.findall(r"\]\(([\w-]+\.json)\)", page))
 
 
@@ -204,23 +201,10 @@ def objects_in(schema: Any) -> list[Any]:
     return own + [found for part in schema.values() for found in objects_in(part)]
 
 
-def commands_with_json(group: click.Group, *words: str) -> set[str]:
-    """Return the commands of *group* that have ``-o json``, by their words."""
-    context = click.Context(group)
-    found = set()
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        if isinstance(command, click.Group):
-            found |= commands_with_json(command, *words, name)
-        elif command is not None and any(map(takes_json, command.params)):
-            found.add(" ".join((*words, name)))
-    return found
-
-
 def takes_json(param: click.Parameter) -> bool:
     """Whether *param* is -o with json among its forms."""
     if "--output" not in param.opts:
         return False
-    if isinstance(param.type, OutputNotation):
+    if param.metavar == "FORM":
         return "json" in (getattr(param, "help", "") or "")
     return isinstance(param.type, click.Choice) and "json" in param.type.choices

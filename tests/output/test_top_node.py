@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.model.cluster import GpuNode, Holder
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
+from arena_topo.model.cluster import Gpu, GpuNode, Holder, Link, LinkClass, LinkGraph
 from arena_topo.output.top_node import node_details, shortest_float32, top_nodes, top_nodes_document
 from tests.output.golden import golden
 

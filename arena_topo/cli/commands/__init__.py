@@ -1,4 +1,8 @@
-"""One module per command, or per few that belong together: ``change`` holds resume, suspend, scale, rerun and diff.
+"""One module per command, or per few that belong together.
+
+``change`` holds resume, suspend, scale, rerun and diff, ``jobs`` delete, prune and wait, ``cluster`` also doctor and
+node, ``about`` version, completion and whoami. What ``get``, ``list`` and ``logs`` need has modules of its own, so that
+they import nothing else.
 
 A new command needs three things:
 

@@ -10,11 +10,11 @@ import click
 
 from arena_topo.cli.declare import command, option, switch, text
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.common import Duration, KubeFlags, Whole
+from arena_topo.cli.options.common import KubeFlags, Whole, duration
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
 
-agent = CommandGroup(name="agent", help="Publish the GPU topology of nodes that nothing else describes.")
+agent = CommandGroup(name="agent", help="Publish the GPU topology of nodes that lack it.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class RunFlags:
     node: str = text("--node", metavar="NAME", help="This node's name; $NODE_NAME by default.")
     interval: float = option(
         "--interval",
-        type=Duration(bare_seconds=True, least=1),
+        type=duration(bare_seconds=True, least=1),
         default=30.0,
         metavar="DURATION",
         help="Time between two readings, for example 30s.",

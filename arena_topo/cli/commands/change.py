@@ -21,19 +21,20 @@ from arena_topo.cli.commands.submit import (
 from arena_topo.cli.declare import argument, command, option, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.common import (
+    DRY_RUN,
+    JOB_NAME,
     DryRun,
-    DryRunMode,
-    Duration,
-    JobName,
     KubeFlags,
     Whole,
+    duration,
     go_flag,
     job_name,
     job_type,
     wait_limit,
 )
 from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
-from arena_topo.cli.options.job import TEXT, JobFlags, job_spec
+from arena_topo.cli.options.job import TEXT
+from arena_topo.cli.options.kinds import JOB_KINDS, MpiFlags, described_job
 from arena_topo.cli.options.placement import (
     EnforcementFlags,
     PlanFlags,
@@ -68,7 +69,7 @@ class ResumeFlags:
 
 @command("resume", ResumeFlags)
 def resume(flags: ResumeFlags) -> ExitCode:
-    """Start a job that is suspended, waits for a placement or was interrupted.
+    """Start jobs that are suspended, wait or were interrupted.
 
     A job that arena-topo suspend stopped, or that did not fit, is planned again and started; one whose submission was
     interrupted continues with its plan; workers that the operator recreated return to their nodes. --wait keeps
@@ -112,7 +113,7 @@ class SuspendFlags:
 
 @command("suspend", SuspendFlags)
 def suspend(flags: SuspendFlags) -> None:
-    """Stop a job for now, and free its GPUs.
+    """Stop jobs for now, and free their GPUs.
 
     Its pods are deleted; the job itself stays, and nothing is reserved for it. arena-topo resume plans it again and starts it from its
     beginning: what its program did not save is lost.
@@ -147,17 +148,17 @@ class ScaleFlags:
     type: str = job_type()
     workers: int | None = option("--workers", type=Whole(least=1), metavar="N", help="New number of workers.")
     grow: bool = go_flag("--grow", help="Let it have as many workers as there is room for, now and later.")
-    plan: bool = go_flag("--plan", help="Show what would become of it, and why, and change nothing.")
+    plan: bool = go_flag("--plan", help="Show what would change, and why, without changing it.")
     grace: float = option(
         "--grace",
-        type=Duration(),
+        type=duration(),
         default=120.0,
         metavar="DURATION",
         help="Time that Horovod has to do without workers before their pods are deleted; 2m by default.",
     )
     dry_run: DryRun = option(
         "--dry-run",
-        type=DryRunMode(),
+        type=DRY_RUN,
         default=DryRun.NONE,
         metavar="MODE",
         help="none, client or server: show it without doing it; server: have the server try it.",
@@ -170,13 +171,13 @@ class ScaleFlags:
 
 @command("scale", ScaleFlags)
 def scale(flags: ScaleFlags) -> None:
-    """Let an elastic job that runs have more workers, or fewer.
+    """Change the number of workers of a running elastic job.
 
-    More of them get their places next to the others: the planner chooses those that are closest, and pins and number are
-    written at once. The ones with the highest indices leave; what that costs is shown. Jobs are elastic that were
-    submitted with --min-workers and --max-workers. The exit code is 3 when there is no room.
+    New workers are placed as close as possible to the existing ones, and pins and number are written at once. The ones
+    with the highest indices leave; what that costs is shown. Elastic jobs are those submitted with --min-workers and
+    --max-workers. The exit code is 3 when there is no room.
 
-    What is asked last holds: after --workers the job keeps that size, and after --grow the controller, where it runs,
+    The last request counts: after --workers the job keeps that size, and after --grow the controller, where it runs,
     gives it more whenever there is room and no job waits.
 
     \b
@@ -227,7 +228,7 @@ def scale(flags: ScaleFlags) -> None:
 class RerunFlags:
     """What ``rerun`` takes."""
 
-    job: str | None = argument(metavar="[JOB]", required=False, type=JobName())
+    job: str | None = argument(metavar="[JOB]", required=False, type=JOB_NAME)
     file: str = text(
         "-f",
         "--file",
@@ -238,7 +239,7 @@ class RerunFlags:
     wait: Wait | None = wait_goal()
     follow: bool = follow()
     dry_run: DryRun = option(
-        "--dry-run", type=DryRunMode(), default=DryRun.NONE, metavar="MODE", help="none or server."
+        "--dry-run", type=DRY_RUN, default=DryRun.NONE, metavar="MODE", help="none or server."
     )
     output: str | None = printed_objects()
     kube: KubeFlags
@@ -246,7 +247,7 @@ class RerunFlags:
 
 @command("rerun", RerunFlags)
 def rerun(flags: RerunFlags) -> None:
-    """Submit a job again: one that has ended, or one that was deleted and that a file has.
+    """Resubmit a finished job, or one saved to a file.
 
     Its specification is the same; what the server, its plan and its gang scheduler put onto it is dropped, and it is
     planned again. While the old job exists, the new one needs another name.
@@ -273,7 +274,7 @@ def rerun(flags: RerunFlags) -> None:
     place = PlaceOptions(
         timeout=flags.wait.timeout if flags.wait else 0.0 if flags.follow else None, goal=goal
     )
-    prepared = prepare(session, replace(source, name=flags.name), place)
+    prepared = prepare(session, replace(source, name=flags.name).request(session, place))
     if flags.dry_run is DryRun.SERVER:
         print_dry_run(session, prepared, flags.output, planned=False)
         return
@@ -292,7 +293,7 @@ def _from_file(file: str) -> "FromEarlierJob":
 diff = CommandGroup(
     name="diff",
     aliases={"mpi": ("mpijob", "mj")},
-    help="Show how a job that runs differs from what a submit would create.",
+    help="Show how a running job differs from what a submit would create.",
 )
 
 _SAME, _DIFFERENT, _FAILED = 0, 1, 2
@@ -307,7 +308,7 @@ class DiffFlags:
     argv: tuple[str, ...] | None
     typed: TypedFlags
     file: str = flags_file()
-    job: JobFlags
+    job: MpiFlags
     plan: PlanFlags
     enforcement: EnforcementFlags
     api_version: ApiVersion | None = api_version()
@@ -317,7 +318,7 @@ class DiffFlags:
 
 @command("mpi", DiffFlags, cls=FileCommand)
 def mpi(flags: DiffFlags) -> int:
-    """Show how an MPI job that runs differs from what these flags would submit.
+    """Show how a running MPI job differs from what these flags would submit.
 
     Nothing is created: the server fills in its defaults in a dry run. What the server, the plan and a suspension put onto
     the job is no difference, and values of the environment that may be secret are masked. The exit code is 0 without a
@@ -335,10 +336,14 @@ def mpi(flags: DiffFlags) -> int:
         check_gang(flags.enforcement, gang=flags.job.gang)
         place = place_options(flags.plan, flags.enforcement)
         session = connect(flags.kube)
-        described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=session.namespace)
+        described = described_job(
+            JOB_KINDS["mpi"], flags.job, words=flags.words, argv=flags.argv, namespace=session.namespace
+        )
         job = held_by_kube_queue(described, flags.enforcement)
         source = FromFlags(job=job, version=flags.api_version, template=flags.template)
-        text, notes = difference(session, prepare(session, source, place, may_exist=True).manifest)
+        text, notes = difference(
+            session, prepare(session, source.request(session, place), may_exist=True).manifest
+        )
     except ArenaTopoError as error:
         report(error)
         # 1 would say that there is a difference.

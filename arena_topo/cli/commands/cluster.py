@@ -1,18 +1,22 @@
-"""``arena-topo cluster``."""
+"""``arena-topo cluster``, ``doctor`` and ``node``: what a cluster supports, and how that is set up."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import command, many, output_format, switch, text
+from arena_topo.cli.declare import argument, command, many, option, output_format, switch, text
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.common import KubeFlags
-from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.session import Session
+from arena_topo.cli.options.common import DRY_RUN, DryRun, KubeFlags
+from arena_topo.cli.terminal import columns, print_page, say, status_paint, warn
+from arena_topo.errors import ConnectionFailed, DocumentError, ExitCode, UsageError
+from arena_topo.kube import ConnectionFlags
+from arena_topo.model.keys import ACK_SCHEDULE
 from arena_topo.model.objects import Object
+
+if TYPE_CHECKING:
+    from arena_topo.kube.session import Session
 
 cluster = CommandGroup(name="cluster", help="Set up a cluster so that plans are enforced.")
 
@@ -58,10 +62,10 @@ def setup(flags: SetupFlags) -> None:
       arena-topo cluster setup --apply --kueue
     """
     from arena_topo.agent.manifests import agent_objects
-    from arena_topo.cluster.setup import ServedApis, apply, served_apis, setup_objects, wait_until_applied
+    from arena_topo.cluster.setup import SetupFacts, apply, setup_facts, setup_objects, wait_until_applied
 
     session = _session(flags.kube, needed=flags.apply)
-    apis = served_apis(session) if session else ServedApis()
+    apis = setup_facts(session) if session else SetupFacts()
     namespace = session.namespace if session else flags.kube.namespace or "default"
     objects, notes = setup_objects(apis, flags.users, namespace)
     if flags.agent_image:
@@ -138,7 +142,7 @@ cluster.add_command(setup)
 cluster.add_command(remove)
 
 
-def _session(connection: ConnectionFlags, *, needed: bool) -> Session | None:
+def _session(connection: ConnectionFlags, *, needed: bool) -> "Session | None":
     """Return a session with a cluster that answers, or None where printing can do without one."""
     from arena_topo.kube.session import connect
 
@@ -162,3 +166,134 @@ def _names(objects: Sequence[Object]) -> str:
     from arena_topo.output.text import object_name
 
     return ", ".join(object_name(item) for item in objects)
+
+
+# ``arena-topo doctor``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFlags:
+    """What ``doctor`` takes."""
+
+    output: str = output_format("wide", "json", "yaml")
+    verbose: bool = switch("-v", "--verbose", help="Print evidence too, and what follows from each finding.")
+    queue: str = text("--queue", metavar="NAME", help="Queue that jobs would be submitted to.")
+    strict: bool = switch("--strict", help="Exit with 1 if there is a problem.")
+    kube: KubeFlags
+
+
+@command("doctor", DoctorFlags)
+def doctor(flags: DoctorFlags) -> ExitCode:
+    """Report what this cluster supports for gangs and pinning.
+
+    First what jobs get here, and what to do; -v adds the evidence of each finding and what it means for jobs. The last
+    finding names the jobs that have reserved GPUs which they do not use yet. Nothing is changed, and whatever you are
+    not allowed to read is reported as unknown.
+
+    \b
+      arena-topo doctor
+      arena-topo doctor -v
+      arena-topo doctor -n research -o json
+    """
+    from arena_topo.cluster.capabilities import detect
+    from arena_topo.cluster.doctor import diagnose
+    from arena_topo.jobs.other_plans import reservations
+    from arena_topo.kube.session import connect
+    from arena_topo.model.reports import State
+    from arena_topo.output.plan import reservations_finding
+    from arena_topo.output.reports import findings_document, findings_text
+
+    session = connect(flags.kube)
+    facts = detect(session, access=True)
+    findings = (
+        *diagnose(facts, namespace=session.namespace, queue=flags.queue),
+        reservations_finding(reservations(session)),
+    )
+    if flags.output == "wide":
+        print_page(findings_text(findings, verbose=flags.verbose, paint=status_paint(), width=columns()))
+    else:
+        from arena_topo.output.text import document
+
+        click.echo(document(findings_document(findings), flags.output), nl=False)
+    has_problem = any(finding.state is State.PROBLEM for finding in findings)
+    return ExitCode.ERROR if flags.strict and has_problem else ExitCode.OK
+
+
+# ``arena-topo node``.
+
+node = CommandGroup(name="node", help="Switch the vendor's topology scheduling of nodes.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFlags:
+    """What ``node enable-topology`` and ``node disable-topology`` take."""
+
+    nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...]")
+    all_nodes: bool = switch("--all", help="All nodes with GPUs.")
+    selector: str = text("-l", "--selector", metavar="LABELS", help="The nodes with these labels.")
+    dry_run: DryRun = option(
+        "--dry-run",
+        type=DRY_RUN,
+        default=DryRun.NONE,
+        metavar="MODE",
+        help="none, client or server: show what would be changed.",
+    )
+    kube: KubeFlags
+
+
+@command("enable-topology", NodeFlags)
+def enable(flags: NodeFlags) -> ExitCode:
+    """Turn on the vendor's topology scheduling of nodes.
+
+    Sets the label ack.node.gpu.schedule=topology. On the vendor's clusters such a node then offers aliyun.com/gpu
+    instead of nvidia.com/gpu.
+
+    \b
+      arena-topo node enable-topology gpu-node-1 gpu-node-2
+      arena-topo node enable-topology --all --dry-run=server
+    """
+    return _label("topology", flags)
+
+
+@command("disable-topology", NodeFlags)
+def disable(flags: NodeFlags) -> ExitCode:
+    """Turn off the vendor's topology scheduling of nodes.
+
+    Sets the label ack.node.gpu.schedule=default.
+    """
+    return _label("default", flags)
+
+
+node.add_command(enable)
+node.add_command(disable)
+
+
+def _label(value: str, flags: NodeFlags) -> ExitCode:
+    from arena_topo.cli.errors import report
+    from arena_topo.cluster.published import apply, changes_by_name, changes_by_selector
+    from arena_topo.kube.session import connect
+
+    if sum((bool(flags.nodes), flags.all_nodes, bool(flags.selector))) != 1:
+        raise UsageError(
+            "name nodes, or give --all, or give -l", hint="exactly one of the three selects the nodes"
+        )
+    session = connect(flags.kube)
+    changes, missing = changes_by_name(session, flags.nodes, value)
+    if flags.all_nodes or flags.selector:
+        changes = changes_by_selector(session, flags.selector, value)
+    needed = [change for change in changes if change.is_needed]
+    for change in changes:
+        old = change.old or "not set"
+        say(
+            f"node {change.node}: {ACK_SCHEDULE} {old} -> {value}"
+            if change.is_needed
+            else f"node {change.node}: {ACK_SCHEDULE} is already {value}"
+        )
+    server_dry_run = flags.dry_run is DryRun.SERVER
+    if flags.dry_run is not DryRun.CLIENT:
+        for name in apply(session, needed, dry_run=server_dry_run):
+            click.echo(f"node/{name} labeled" + (" (server dry run)" if server_dry_run else ""))
+    # The nodes that exist were changed anyway, so their errors come last.
+    for error in missing:
+        report(error)
+    return ExitCode.ERROR if missing else ExitCode.OK

@@ -23,7 +23,7 @@ from arena_topo.cli.options.common import KubeFlags
 from arena_topo.cli.terminal import columns, print_table, say, warn
 from arena_topo.errors import UsageError
 
-config = CommandGroup(name="config", help="Show the values that flags have without being typed.")
+config = CommandGroup(name="config", help="Show default flag values and where they come from.")
 
 _SECRETS = frozenset({"token"})
 _RESERVED = frozenset({VARIABLE, "ARENA_TOPO_DEBUG", "ARENA_TOPO_TEMPLATES"})
@@ -159,7 +159,7 @@ def _check(defaults: Defaults, commands: _Commands, context: click.Context) -> N
             and defaults.env[variable]
         ):
             # No error: in a pod, Kubernetes sets such variables for a Service called arena-topo.
-            warn(f"${variable} is no flag's variable and says nothing")
+            warn(f"${variable} belongs to no flag and is ignored")
     keys = {name[2:] for _, option in everywhere for name in option.opts if name.startswith("--")}
     for key, setting in defaults.profile.common.items():
         if key not in keys:

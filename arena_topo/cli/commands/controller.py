@@ -10,7 +10,7 @@ import click
 
 from arena_topo.cli.declare import command, option, text
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.common import Duration, KubeFlags
+from arena_topo.cli.options.common import KubeFlags, duration
 from arena_topo.cli.terminal import say
 from arena_topo.extras import require
 
@@ -27,7 +27,7 @@ def _reserve_after() -> float:
     """Declare ``--reserve-after``."""
     value: float = option(
         "--reserve-after",
-        type=Duration(bare_seconds=True),
+        type=duration(bare_seconds=True),
         default=300.0,
         metavar="DURATION",
         help="Time after which a place is kept for the oldest job that does not fit. 5m by default.",
@@ -84,11 +84,11 @@ def run(flags: RunFlags) -> None:
     from datetime import timedelta
 
     from arena_topo.cluster.published import Detail
-    from arena_topo.controller.placer import Rules
+    from arena_topo.controller.reconciler import Rules
     from arena_topo.controller.run import ControllerSessions, run_controller
     from arena_topo.kube.session import connect
 
-    # Nothing else is done where the port was asked for in vain.
+    # Nothing else is done if the port cannot be had.
     served, ended = _metrics(flags.metrics_port), threading.Event()
     # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -53,7 +53,7 @@ class GetFlags:
 
 @command("get", GetFlags)
 def get(flags: GetFlags) -> None:
-    """Show a job and its instances.
+    """Show jobs and their instances.
 
     \b
       arena-topo get vgg16 --type mpijob
@@ -154,13 +154,14 @@ class DescribeFlags:
     """What ``describe`` takes."""
 
     name: str = job_name()
+    events: bool = switch("--events", help="Print each event, where alike ones are counted.")
     type: str = job_type()
     kube: KubeFlags
 
 
 @command("describe", DescribeFlags)
 def describe(flags: DescribeFlags) -> None:
-    """Show all about a job: its plan, its instances, why it does not run, and its events.
+    """Show all about a job: plan, instances, events, why it waits.
 
     \b
       arena-topo describe vgg16
@@ -168,10 +169,10 @@ def describe(flags: DescribeFlags) -> None:
     from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
 
-    print_page(page_of(of_type(connect(flags.kube), flags.type), flags.name))
+    print_page(page_of(of_type(connect(flags.kube), flags.type), flags.name, all_events=flags.events))
 
 
-def page_of(session: "Session", name: str) -> str:
+def page_of(session: "Session", name: str, *, all_events: bool = False) -> str:
     """Return all about the job *name*, with colours where stdout wants them. Raises ``NotFound``."""
     from datetime import UTC, datetime
 
@@ -186,7 +187,8 @@ def page_of(session: "Session", name: str) -> str:
     # The rest is worth reading without them.
     except Forbidden:
         events = None
-    return job_page(job, events, datetime.now(UTC), paint=status_paint(), width=columns())
+    now = datetime.now(UTC)
+    return job_page(job, events, now, all_events=all_events, paint=status_paint(), width=columns())
 
 
 # ``arena-topo events``.
@@ -204,7 +206,7 @@ class EventsFlags:
 
 @command("events", EventsFlags)
 def events(flags: EventsFlags) -> None:
-    """Show what happened to a job, its pods, and what else belongs to it.
+    """Show what happened to a job and its pods.
 
     The oldest event stands first. A cluster keeps events for an hour, also those of a job that is gone.
 

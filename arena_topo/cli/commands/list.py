@@ -77,8 +77,9 @@ def list_command(flags: ListFlags) -> None:
     if form.word == "name":
         click.echo("".join(f"{job.full_name}\n" for job in jobs), nl=False)
     elif form.word in _TABLES:
-        _print_table(jobs, flags, wide=form.word == "wide")
-        if not jobs:
+        if jobs:
+            _print_table(jobs, flags, wide=form.word == "wide")
+        else:
             where = "in any namespace" if flags.all_namespaces else f"in namespace {session.namespace}"
             say(f"no training jobs {where}")
     else:

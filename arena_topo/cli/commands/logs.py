@@ -8,29 +8,24 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.declare import command, many, option, switch, text
-from arena_topo.cli.options.common import Duration, KubeFlags, Notation, Whole, job_name, job_type
+from arena_topo.cli.options.common import KubeFlags, Notation, Whole, duration, job_name, job_type
 from arena_topo.cli.terminal import say, wants_colour
 from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 
 if TYPE_CHECKING:
     from arena_topo.jobs.logs.follow import Instances, LogOptions
     from arena_topo.kube.session import Session
-    from arena_topo.model.log_line import LogLine
+    from arena_topo.model.kind import LogLine
 
 
-class _Instant(Notation[str]):
-    """A time in RFC 3339, in UTC and whole seconds, as the API server takes it."""
+def _instant(text: str, flag: str) -> str:
+    """Return a time in RFC 3339 in UTC and whole seconds, as the API server takes it."""
+    from arena_topo.model.text.quantity import parse_instant
 
-    name = "time"
-
-    def read(self, text: str, flag: str) -> str:
-        """Return the time."""
-        from arena_topo.model.text.durations import parse_instant
-
-        try:
-            return parse_instant(text).strftime("%Y-%m-%dT%H:%M:%SZ") if text else ""
-        except ValueError as error:
-            raise UsageError(f"{flag}: {error}") from error
+    try:
+        return parse_instant(text).strftime("%Y-%m-%dT%H:%M:%SZ") if text else ""
+    except ValueError as error:
+        raise UsageError(f"{flag}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,13 +57,13 @@ class LogsFlags:
     )
     since: float | None = option(
         "--since",
-        type=Duration(least=0.001),
+        type=duration(least=0.001),
         metavar="DURATION",
         help="Only lines newer than this, for example 5m or 1h30m.",
     )
     since_time: str = option(
         "--since-time",
-        type=_Instant(),
+        type=Notation(_instant),
         default="",
         metavar="TIME",
         help="Only lines after this RFC 3339 time.",
@@ -117,8 +112,7 @@ def logs(flags: LogsFlags) -> ExitCode:
       arena-topo logs -f vgg16 -i 0-3,7 --exclude '^DEBUG'
       arena-topo logs -f vgg16 --all -o json | jq -r 'select(.worker == 2).line'
     """
-    from arena_topo.jobs.logs.follow import LogOptions, parse_instances
-    from arena_topo.jobs.logs.patterns import Patterns, compiled
+    from arena_topo.jobs.logs.follow import LogOptions, Patterns, compiled, parse_instances
     from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
     from arena_topo.output.log_lines import printer

@@ -13,8 +13,7 @@ from arena_topo.cli.terminal import columns, print_page
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena_topo.prediction.calibration import Calibration
-    from arena_topo.prediction.forecast import PlannedGang, Workload
+    from arena_topo.prediction.forecast import Calibration, PlannedGang, Workload
 
 _DEFAULT_GPU = "V100"
 """The only GPU for which the packaged calibration has speeds."""
@@ -47,7 +46,7 @@ class PredictFlags:
     )
     gpu: str = text("--gpu", metavar="NAME", help="Product name of the GPUs; V100 by default.")
     images_per_second: float | None = option(
-        "--images-per-second", type=Decimal(), metavar="RATE", help="Measured speed of one such GPU alone."
+        "--images-per-second", type=Decimal(), metavar="RATE", help="Measured speed of a single such GPU."
     )
     calibration: str = text(
         "--calibration", metavar="FILE", help="Your own figures, which override the packaged ones."
@@ -91,7 +90,7 @@ def predict(flags: PredictFlags) -> None:
 
 
 def _calibration(file: str) -> "Calibration":
-    from arena_topo.prediction.calibration import read_calibration, shipped_calibration
+    from arena_topo.prediction.forecast import read_calibration, shipped_calibration
 
     shipped = shipped_calibration()
     return read_calibration(_document(file, "--calibration"), file, shipped) if file else shipped

@@ -135,7 +135,7 @@ def import_(flags: ImportFlags) -> None:
     from arena_topo.cli.snapshot_source import load_snapshot, write_text
     from arena_topo.cli.terminal import say
     from arena_topo.output.text import compact, document
-    from arena_topo.sandbox.import_snapshot import layout_document
+    from arena_topo.sandbox.layouts import layout_document
 
     snapshot, target = load_snapshot(flags.kube, file=flags.file), flags.output
     layout = layout_document(snapshot)

@@ -2,28 +2,21 @@
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import click
 
 from arena_topo.cli.declare import argument, command, option, output_format, text
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.common import DryRun, DryRunMode, KubeFlags, Notation, go_flag
-from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
-from arena_topo.cli.options.job import (
-    TEXT,
-    CommonJobFlags,
-    IndexedJobFlags,
-    JobFlags,
-    JobSetFlags,
-    PyTorchFlags,
-    TrainFlags,
-    check_elastic,
-)
-from arena_topo.cli.options.kinds import KIND_ALIASES, TfFlags, described_job
+from arena_topo.cli.options.common import DRY_RUN, DryRun, KubeFlags, Notation, go_flag
+from arena_topo.cli.options.flags_file import FileCommand, TypedFlags, command_of_file
+from arena_topo.cli.options.job import TEXT, CommonJobFlags
+from arena_topo.cli.options.kinds import JOB_KINDS, KIND_ALIASES, MpiFlags, check_elastic, described_job
 from arena_topo.cli.options.placement import (
     EnforcementFlags,
     PlanFlags,
@@ -31,20 +24,22 @@ from arena_topo.cli.options.placement import (
     held_by_kube_queue,
     place_options,
     plan_options,
+    why,
 )
 from arena_topo.cli.snapshot_source import from_file, product, read_text, unreserved, write_text
 from arena_topo.cli.terminal import columns, print_document, say, wants_colour, warn
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, ExitCode, UsageError
 from arena_topo.files import LARGEST_SETTING
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from arena_topo.jobs.create import CreatedJob
     from arena_topo.jobs.options import PlaceOptions
-    from arena_topo.jobs.prepare import CreatedJob, PreparedJob
+    from arena_topo.jobs.prepare import PreparedJob
     from arena_topo.jobs.reserve import PlacedJob
     from arena_topo.jobs.sources import FromFlags
     from arena_topo.kube.kubeconfig import Target
@@ -52,7 +47,7 @@ if TYPE_CHECKING:
     from arena_topo.model.cluster import Snapshot
     from arena_topo.model.job_view import Goal
     from arena_topo.model.plan import Verdict
-    from arena_topo.model.start_estimate import StartEstimate
+    from arena_topo.model.plan_record import StartEstimate
 
 
 # What a submit prints, and what it waits for in the end, whatever described its job.
@@ -81,7 +76,7 @@ class CreationFlags:
 
     dry_run: DryRun = option(
         "--dry-run",
-        type=DryRunMode(),
+        type=DRY_RUN,
         default=DryRun.NONE,
         metavar="MODE",
         help="none, client or server: print what would be created.",
@@ -93,7 +88,7 @@ class CreationFlags:
     output: str | None = printed_objects()
 
     def check(self, word: str) -> None:
-        """Raise ``UsageError`` where the flags contradict each other; ``arena-topo plan`` *word* shows a plan alone."""
+        """Raise ``UsageError`` where the flags contradict each other; ``arena-topo plan`` *word* shows only a plan."""
         if self.show_plan and self.dry_run is not DryRun.SERVER:
             raise UsageError(
                 "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
@@ -142,7 +137,7 @@ def _create_as_asked(
 def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending) -> None:
     """Create the job that was prepared, say so at once, and wait for what the user waits for.
 
-    On Ctrl-C it is said what is left on the cluster, and how to continue or undo it.
+    On Ctrl-C it says what is left on the cluster, and how to continue or undo it.
     """
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.submit import submit_prepared
@@ -211,7 +206,7 @@ def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bo
 
 
 def print_placement(name: str, placed: "PlacedJob") -> None:
-    """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
+    """Print on stderr where a job was placed, or what it waits for."""
     from arena_topo.output.plan import submitted_lines
 
     for line in submitted_lines(
@@ -220,7 +215,7 @@ def print_placement(name: str, placed: "PlacedJob") -> None:
         placed.record,
         suspended=placed.suspended,
         queued=placed.queued,
-        enforced=placed.enforced,
+        unenforced=placed.unenforced,
     ):
         say(line)
 
@@ -257,15 +252,23 @@ def print_plan(
     snapshot: "Snapshot",
     form: str,
     starts: "tuple[StartEstimate, datetime] | None" = None,
+    *,
+    why: bool,
+    submit: str,
 ) -> ExitCode:
-    """Print the plan of the job *name*, with when it *starts*, and return whether it fits. Raises ``UsageError``."""
+    """Print the plan of the job *name*, with when it *starts*, and return whether it fits.
+
+    *why* prints the reasons too; *submit* is the command that creates the job, empty where none would. Raises
+    ``UsageError``.
+    """
     from arena_topo.model.plan import Infeasible
     from arena_topo.output.plan import render_plan
 
     colour = wants_colour(sys.stdout)
-    print_document(
-        render_plan(name, verdict, snapshot, form, colour=colour, width=columns(), starts=starts), form
+    text = render_plan(
+        name, verdict, snapshot, form, colour=colour, width=columns(), starts=starts, why=why, submit=submit
     )
+    print_document(text, form)
     return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK
 
 
@@ -326,7 +329,7 @@ def submit_manifest(flags: SubmitManifestFlags) -> None:
     from arena_topo.kube.session import connect
 
     session = _within(connect(flags.kube), job, flags.kube)
-    _create_as_asked(session, prepare(session, source, place), creation, flags.kube)
+    _create_as_asked(session, prepare(session, source.request(session, place)), creation, flags.kube)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,13 +340,14 @@ class PlanManifestFlags:
     plan: PlanFlags
     snapshot: str = from_file()
     product: str = product()
+    why: bool = why()
     output: str = output_format(*FORMS)
     kube: KubeFlags
 
 
 @command("manifest", PlanManifestFlags)
 def plan_manifest(flags: PlanManifestFlags) -> ExitCode:
-    """Show where a job that a manifest describes would run, and why: plan -f FILE.
+    """Show where a job that a manifest describes would run: plan -f FILE.
 
     Nothing is created. The exit code is 3 when the job does not fit now.
 
@@ -363,7 +367,9 @@ def plan_manifest(flags: PlanManifestFlags) -> ExitCode:
     job = plannable(session, job)
     snapshot = unreserved(flags.kube, file=flags.snapshot, product=flags.product, levels=options.levels)
     verdict = plan_job(job, snapshot, options)
-    return print_plan(str(job["metadata"]["name"]), verdict, snapshot, flags.output)
+    submit = "" if flags.snapshot or flags.file == "-" else f"arena-topo submit -f {quote(flags.file)}"
+    name = str(job["metadata"]["name"])
+    return print_plan(name, verdict, snapshot, flags.output, why=flags.why, submit=submit)
 
 
 def _job(file: str) -> "Object":
@@ -398,25 +404,16 @@ def _namespace_of(job: "Object", connection: KubeFlags) -> str:
 submit = CommandGroup(
     name="submit",
     aliases=KIND_ALIASES,
-    of_file="manifest",
+    of_file=partial(command_of_file, verb="submit", kinds=JOB_KINDS),
     help="Submit a training job.",
 )
 
 
-class _MPIJobVersion(Notation[ApiVersion]):
-    """A version of MPIJob, with or without its group."""
-
-    name = "text"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> ApiVersion:
-        """Return the version."""
-        short = text.removeprefix("kubeflow.org/")
-        if short not in {version.value for version in ApiVersion}:
-            raise UsageError(
-                f"{flag}: {text!r} is not a version of MPIJob", hint="use v2beta1, v1 or v1alpha1"
-            )
-        return ApiVersion(short)
+def _mpijob_version(text: str, flag: str) -> ApiVersion:
+    short = text.removeprefix("kubeflow.org/")
+    if short not in {version.value for version in ApiVersion}:
+        raise UsageError(f"{flag}: {text!r} is not a version of MPIJob", hint="use v2beta1, v1 or v1alpha1")
+    return ApiVersion(short)
 
 
 def flags_file() -> str:
@@ -428,7 +425,7 @@ def api_version() -> ApiVersion | None:
     """Return the flag ``--api-version``."""
     return option(
         "--api-version",
-        type=_MPIJobVersion(),
+        type=Notation(_mpijob_version, empty_is_default=True),
         metavar="TEXT",
         help="Version of MPIJob: v2beta1, v1 or v1alpha1.",
     )
@@ -466,7 +463,7 @@ class SubmitFlags:
 class SubmitMpiFlags(SubmitFlags):
     """What ``submit mpi`` takes."""
 
-    job: JobFlags
+    job: MpiFlags
     api_version: ApiVersion | None = api_version()
 
 
@@ -477,15 +474,20 @@ def mpi(flags: SubmitMpiFlags) -> None:
     The job's command is one quoted string, run by a shell, or everything after --, run as it is.
 
     \b
-      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --gang --gputopology=true \\
-          --image=IMAGE "mpirun -np 4 python train.py"
-      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --image=IMAGE -- mpirun -np 4 python train.py
-      arena-topo submit mpi -f vgg16.yaml --name=vgg16-2
+      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 \\
+          --gang --gputopology --image=IMAGE "mpirun -np 4 python train.py"
+      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 \\
+          --image=IMAGE -- mpirun -np 4 python train.py
+      arena-topo submit mpi --save=vgg16.yaml ...; arena-topo submit -f vgg16.yaml --name=vgg16-2
     """
     _run(flags, "mpi", flags.api_version)
 
 
-@command("pytorch", SubmitFlags, cls=FileCommand, parts={"job": PyTorchFlags})
+def _of_kind(word: str) -> Callable[[Callable[[SubmitFlags], None]], click.Command]:
+    return command(word, SubmitFlags, cls=FileCommand, parts={"job": JOB_KINDS[word].flags})
+
+
+@_of_kind("pytorch")
 def pytorch(flags: SubmitFlags) -> None:
     """Submit a PyTorch job.
 
@@ -499,7 +501,7 @@ def pytorch(flags: SubmitFlags) -> None:
     _run(flags, "pytorch")
 
 
-@command("tf", SubmitFlags, cls=FileCommand, parts={"job": TfFlags})
+@_of_kind("tf")
 def tf(flags: SubmitFlags) -> None:
     """Submit a TensorFlow job.
 
@@ -515,7 +517,7 @@ def tf(flags: SubmitFlags) -> None:
     _run(flags, "tf")
 
 
-@command("jobset", SubmitFlags, cls=FileCommand, parts={"job": JobSetFlags})
+@_of_kind("jobset")
 def jobset(flags: SubmitFlags) -> None:
     """Submit a JobSet.
 
@@ -531,7 +533,7 @@ def jobset(flags: SubmitFlags) -> None:
     _run(flags, "jobset")
 
 
-@command("train", SubmitFlags, cls=FileCommand, parts={"job": TrainFlags})
+@_of_kind("train")
 def train(flags: SubmitFlags) -> None:
     """Submit a TrainJob of Kubeflow Trainer.
 
@@ -547,7 +549,7 @@ def train(flags: SubmitFlags) -> None:
     _run(flags, "train")
 
 
-@command("job", SubmitFlags, cls=FileCommand, parts={"job": IndexedJobFlags})
+@_of_kind("job")
 def job(flags: SubmitFlags) -> None:
     """Submit an indexed Job of Kubernetes itself, which needs no operator.
 
@@ -572,7 +574,9 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     place = place_options(flags.plan, flags.enforcement, follow=flags.creation.follow)
     target = _target(flags)
     namespace = target.namespace if target else flags.kube.namespace or default_namespace()
-    described = described_job(flags.job, words=flags.words, argv=flags.argv, namespace=namespace)
+    described = described_job(
+        JOB_KINDS[word], flags.job, words=flags.words, argv=flags.argv, namespace=namespace
+    )
     check_elastic(described, place.plan)
     if described.elastic and described.elastic.grows:
         # More workers are planned next to those that were.
@@ -592,7 +596,7 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     from arena_topo.kube.session import connect
 
     session = connect(flags.kube, target)
-    _create_as_asked(session, prepare(session, source, place), flags.creation, flags.kube)
+    _create_as_asked(session, prepare(session, source.request(session, place)), flags.creation, flags.kube)
 
 
 submit.add_command(mpi)
@@ -608,12 +612,12 @@ def _save_flags(typed: TypedFlags, file: str, word: str) -> None:
     """Write the flags that were typed to *file*, ``-`` for stdout, as ``-f`` reads them."""
     from arena_topo.output.text import document
 
-    written = document(typed.document, "yaml")
+    written = document(typed.document(word), "yaml")
     if file == "-":
         sys.stdout.write(written)
         return
     write_text(Path(file), written)
-    say(f"saved, and not submitted: arena-topo submit {word} -f {file} does that")
+    say(f"saved, not submitted. Submit it: arena-topo submit -f {file}. Plan it: arena-topo plan -f {file}")
 
 
 def _client_dry_run(
@@ -629,7 +633,8 @@ def _client_dry_run(
         from arena_topo.kube.session import connect
 
         # Nothing will be created, so that a job of the name is not in the way.
-        prepared = prepare(connect(flags.kube, target), source, place, may_exist=True)
+        session = connect(flags.kube, target)
+        prepared = prepare(session, source.request(session, place), may_exist=True)
     except (ConnectionFailed, DocumentError) as error:
         if _names_cluster(flags.kube):
             raise

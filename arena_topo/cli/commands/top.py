@@ -46,7 +46,7 @@ class TopWatchFlags:
 
 def _watch_switch() -> bool:
     """Return ``--watch`` of the commands whose tables the live view has too."""
-    return switch("-w", "--watch", help="Follow the whole cluster on a screen of its own; see top watch.")
+    return switch("-w", "--watch", help="Follow the whole cluster full-screen; see top watch.")
 
 
 @command("watch", TopWatchFlags)
@@ -95,9 +95,9 @@ def _check_terminal() -> None:
     require("the live view", "textual", extra="live", instead=_INSTEAD)
     streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     if other := [name for name, stream in streams.items() if not stream.isatty()]:
-        raise UsageError(f"--watch draws on a terminal, and {other[0]} is none", hint=_INSTEAD)
+        raise UsageError(f"--watch needs a terminal, and {other[0]} is not one", hint=_INSTEAD)
     if os.environ.get("TERM", "dumb") == "dumb":
-        raise UsageError("--watch draws on a terminal, and TERM says that this one cannot", hint=_INSTEAD)
+        raise UsageError("--watch needs a terminal that can be drawn on, and TERM names none", hint=_INSTEAD)
 
 
 @dataclass(slots=True)
@@ -275,7 +275,7 @@ top.add_command(watch)
 
 
 def _mode(text: str) -> str:
-    """Return the whole word of Arena's mode, of which users may type the first letter alone."""
+    """Return the whole word of Arena's mode, of which users may type only the first letter."""
     modes = {name: mode for mode in _MODES for name in (mode, mode[0])}
     if text and text not in modes:
         raise UsageError(

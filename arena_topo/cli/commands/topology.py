@@ -31,7 +31,7 @@ class TopologyFlags:
 
 @command("topology", TopologyFlags)
 def topology(flags: TopologyFlags) -> None:
-    """Show the GPUs of a cluster, their links, and the fabric between the nodes.
+    """Show GPUs, their links, and the fabric between nodes.
 
     Without a node it prints the tree of the fabric with free and total GPUs; with one, its links, GPUs, users and
     NICs. Each fact names its source.

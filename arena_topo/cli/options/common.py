@@ -1,6 +1,6 @@
 """Flags that many commands have, and the types that read their values.
 
-- types of values: ``Whole``, ``Decimal``, ``Duration``, ``_Namespace``, ``JobName``, ``DryRunMode`` and others;
+- types of values: ``Whole``, ``Decimal``, and ``Notation`` for all else: ``duration``, ``JOB_NAME``, ``DRY_RUN``;
 - flags as functions: ``job_name``, ``job_type``, ``wait_limit``, ``refresh_switch``, ``go_flag``;
 - the connection: ``KubeFlags``, and ``hoist``, which lets its flags stand before a command;
 - forms of output: ``output_form`` and ``print_documents``.
@@ -8,17 +8,17 @@
 
 import os
 import re
-from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, TypeVar
 
 import click
 
-from arena_topo.cli.declare import FALSE, TRUE, argument, many, option, parameters, switch, text
+from arena_topo.cli.declare import FALSE, TRUE, argument, many, option, parameters, switch, text, value_alone
 from arena_topo.cli.terminal import Level, say, show_from, warn
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import REQUEST_TIMEOUT, ConnectionFlags
+from arena_topo.kube import REQUEST_TIMEOUT, ConnectionFlags
 from arena_topo.model.text.words import printable
 
 # Numbers as users write them: in plain digits, finite, and of a size that means something.
@@ -74,10 +74,24 @@ Value = TypeVar("Value")
 
 
 class Notation(click.ParamType[Value]):
-    """A notation whose errors are the project's own, so that they carry a hint."""
+    """What *read* makes of a flag's text and its name; its ``UsageError`` is the project's own, and carries a hint.
 
-    empty_is_default = False
-    """Whether an empty text means the flag's default, so that scripts may pass a variable that is not set."""
+    With *empty_is_default* an empty text means the flag's default, so that scripts may pass a variable that is not
+    set. A flag that may stand without a value then has the value *bare*, unless *may_be* says that the next word is one.
+    """
+
+    name = "text"
+
+    def __init__(
+        self,
+        read: Callable[[str, str], Value],
+        *,
+        empty_is_default: bool = False,
+        bare: str = "",
+        may_be: Callable[[str], bool] | None = None,
+    ) -> None:
+        self.read, self.empty_is_default = read, empty_is_default
+        self.bare, self.may_be = bare, may_be
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Value:
         """Return the value of a text; a default that is a value already stays as it is."""
@@ -87,10 +101,6 @@ class Notation(click.ParamType[Value]):
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return]  # a default, which is declared with the type
         return self.read(checked_text(value, name := _flag_name(param)), name)
-
-    @abstractmethod
-    def read(self, text: str, flag: str) -> Value:
-        """Return the value of *text*, which *flag* was given. Raises ``UsageError``."""
 
 
 def _flag_name(param: click.Parameter | None) -> str:
@@ -109,104 +119,82 @@ def checked_text(text: str, flag: str) -> str:
     return text
 
 
-class Duration(Notation[float]):
-    """A duration in Go's notation, such as ``1h30m``, in seconds; with *bare_seconds* also ``90``."""
+def duration(*, bare_seconds: bool = False, least: float = 0.0) -> Notation[float]:
+    """Return the notation of a duration as Go writes it, such as ``1h30m``, in seconds; with *bare_seconds* also ``90``."""
 
-    name = "duration"
-    empty_is_default = True
-
-    def __init__(self, *, bare_seconds: bool = False, least: float = 0.0) -> None:
-        self._bare_seconds = bare_seconds
-        self._least = least
-
-    def read(self, text: str, flag: str) -> float:
-        """Return the seconds."""
-        from arena_topo.model.text.durations import parse_duration
+    def read(text: str, flag: str) -> float:
+        from arena_topo.model.text.quantity import parse_duration
 
         try:
-            is_bare = self._bare_seconds and text.isascii() and text.isdecimal()
+            is_bare = bare_seconds and text.isascii() and text.isdecimal()
             seconds = parse_duration(f"{text}s" if is_bare else text)
         except ValueError as error:
-            plain = ", or a number of seconds" if self._bare_seconds else ""
+            plain = ", or a number of seconds" if bare_seconds else ""
             raise UsageError(
                 f"{flag}: {text!r} is not a duration", hint=f"write for example 30s, 5m or 1h30m{plain}"
             ) from error
-        if seconds < self._least:
-            raise UsageError(f"{flag}: {text} is less than {self._least:g} s")
+        if seconds < least:
+            raise UsageError(f"{flag}: {text} is less than {least:g} s")
         return seconds
 
-
-class _Namespace(Notation[str]):
-    """The name of a namespace, or nothing."""
-
-    name = "text"
-
-    def read(self, text: str, flag: str) -> str:
-        """Return *text*."""
-        del flag
-        if text:
-            from arena_topo.model.validation import check_namespace
-
-            check_namespace(text)
-        return text
+    return Notation(read, empty_is_default=True)
 
 
-class _JobType(Notation[str]):
-    """A kind of job, by Arena's words."""
+def _namespace(text: str, _: str) -> str:
+    if text:
+        from arena_topo.model.validation import check_namespace
 
-    name = "text"
+        check_namespace(text)
+    return text
 
-    def read(self, text: str, flag: str) -> str:
-        """Return *text*."""
-        del flag
-        if text:
-            from arena_topo.kinds.table import KINDS, kinds_called
 
-            if not kinds_called(text):
-                known = ", ".join(dict.fromkeys(kind.words[0] for kind in KINDS))
-                raise UsageError(
-                    f"unsupported job type {text!r}", hint=f"leave it out, or use one of {known}"
-                )
-        return text
+def _kind_of_job(text: str, _: str) -> str:
+    if text:
+        from arena_topo.kinds.table import KINDS, kinds_called
+
+        if not kinds_called(text):
+            known = ", ".join(dict.fromkeys(kind.words[0] for kind in KINDS))
+            raise UsageError(f"unsupported job type {text!r}", hint=f"leave it out, or use one of {known}")
+    return text
 
 
 def job_type() -> str:
     """Return Arena's ``--type``, which is checked."""
     return text(
-        "-T", "--type", type=_JobType(), help="Kind of the job, such as mpijob or pytorchjob; any by default."
+        "-T",
+        "--type",
+        type=Notation(_kind_of_job),
+        help="Kind of the job, such as mpijob or pytorchjob; any by default.",
     )
 
 
-class JobName(Notation[str]):
-    """The name of a job, which may have its kind before it, as in kubectl: ``mpijob/vgg16``."""
+def _job_named(text: str, _: str) -> str:
+    """Return the name of a job, which may have its kind before it, as in kubectl: ``mpijob/vgg16``."""
+    from arena_topo.kinds.names import named_job
 
-    name = "text"
+    return named_job(text)
 
-    def read(self, text: str, flag: str) -> str:
-        """Return the name alone."""
-        del flag
-        from arena_topo.kinds.names import named_job
 
-        return named_job(text)
+JOB_NAME = Notation(_job_named)
 
 
 def job_name() -> str:
     """Return the argument that names one job, as every command declares it that takes one."""
-    name: str = argument(metavar="JOB", type=JobName())
+    name: str = argument(metavar="JOB", type=JOB_NAME)
     return name
 
 
 def job_names(*, required: bool = True) -> tuple[str, ...]:
     """Return the argument that names several jobs."""
     several: tuple[str, ...] = argument(
-        metavar="JOB..." if required else "[JOB...]", nargs=-1, required=required, type=JobName()
+        metavar="JOB..." if required else "[JOB...]", nargs=-1, required=required, type=JOB_NAME
     )
     return several
 
 
 def wait_limit(help: str = "How long to wait, for example 2m; 0 for no limit.") -> float:
     """Return ``--timeout`` of a command that waits, in seconds."""
-    limit: float = option("--timeout", type=Duration(), default=0.0, metavar="DURATION", help=help)
+    limit: float = option("--timeout", type=duration(), default=0.0, metavar="DURATION", help=help)
     return limit
 
 
@@ -225,28 +213,28 @@ def check_refreshed(output: str) -> None:
 
 
 class DryRun(Enum):
-    """Who checks a job that is not created: nobody, as it is created; this program; the API server too."""
+    """Whether a job is created, or only checked: by this program, or by the API server too."""
 
     NONE = "none"
     CLIENT = "client"
     SERVER = "server"
 
 
-class DryRunMode(Notation[DryRun]):
-    """kubectl's ``--dry-run``."""
+_BARE = "bare"
 
-    name = "mode"
-    bare = "bare"
 
-    def read(self, text: str, flag: str) -> DryRun:
-        """Return the mode; the flag alone means the client's, as in old versions of kubectl."""
-        # The words of the warning and of the error are kubectl's own.
-        if text == self.bare:
-            warn(f"{flag} is deprecated and can be replaced with {flag}=client")
-            return DryRun.CLIENT
-        if text not in {mode.value for mode in DryRun}:
-            raise UsageError(f'Invalid dry-run value ({text}). Must be "none", "server", or "client".')
-        return DryRun(text)
+def _dry_run(text: str, flag: str) -> DryRun:
+    """Return the mode; the flag without a value means the client's, as in old versions of kubectl."""
+    # The words of the warning and of the error are kubectl's own.
+    if text == _BARE:
+        warn(f"{flag} is deprecated and can be replaced with {flag}=client")
+        return DryRun.CLIENT
+    if text not in {mode.value for mode in DryRun}:
+        raise UsageError(f'Invalid dry-run value ({text}). Must be "none", "server", or "client".')
+    return DryRun(text)
+
+
+DRY_RUN = Notation(_dry_run, bare=_BARE)
 
 
 # Flags as Go programs take them: ``--gang``, ``--gang=true`` and ``--gang=false``, never ``--gang true``.
@@ -279,34 +267,28 @@ def go_flag(*names: str, help: str, default: bool = False) -> bool:
 _ARENA_NAMESPACE = "arena-system"
 
 
-class _LogLevel(Notation[Level]):
-    """What is printed on stderr, by Arena's words: errors always are."""
-
-    name = "text"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> Level:
-        """Return the level, from which on messages are shown from now on."""
-        words = {level.name.lower(): level for level in Level}
-        if text not in words:
-            raise UsageError(f"{flag}: {text!r} is not a level", hint=f"use one of {', '.join(words)}")
-        level = words[text]
-        show_from(level)
-        if level is Level.DEBUG:
-            # For faults of this program, the one place that prints more: cli/errors.py.
-            os.environ["ARENA_TOPO_DEBUG"] = "1"
-        return level
+def _log_level(text: str, flag: str) -> Level:
+    """Show messages from a level on, in Arena's words; errors are always shown."""
+    words = {level.name.lower(): level for level in Level}
+    if text not in words:
+        raise UsageError(f"{flag}: {text!r} is not a level", hint=f"use one of {', '.join(words)}")
+    level = words[text]
+    show_from(level)
+    if level is Level.DEBUG:
+        # For faults of this program, the one place that prints more: cli/errors.py.
+        os.environ["ARENA_TOPO_DEBUG"] = "1"
+    return level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaFlags:
-    """Arena's own flags, which no help page lists: scripts have them, and nobody needs to learn them."""
+    """Arena's own flags, hidden from help: accepted for compatibility with Arena scripts."""
 
     of_connection: ClassVar[bool] = True
 
     log_level: Level = option(
         "--loglevel",
-        type=_LogLevel(),
+        type=Notation(_log_level, empty_is_default=True),
         default=Level.INFO,
         metavar="TEXT",
         hidden=True,
@@ -314,7 +296,7 @@ class ArenaFlags:
     )
     arena_namespace: str = option(
         "--arena-namespace",
-        type=_Namespace(),
+        type=Notation(_namespace),
         default=_ARENA_NAMESPACE,
         metavar="TEXT",
         hidden=True,
@@ -329,7 +311,7 @@ class KubeFlags(ConnectionFlags):
 
     of_connection: ClassVar[bool] = True
 
-    namespace: str = text("-n", "--namespace", type=_Namespace(), help="Namespace to use.")
+    namespace: str = text("-n", "--namespace", type=Notation(_namespace), help="Namespace to use.")
     context: str = text("--context", help="Context of the kubeconfig to use.")
     kubeconfig: str = text("--kubeconfig", "--config", help="Path of the kubeconfig file.")
     cluster: str = text("--cluster", help="Cluster of the kubeconfig to use.")
@@ -345,7 +327,7 @@ class KubeFlags(ConnectionFlags):
     impersonate: str = text("--as", help="User to act as.")
     request_timeout: float = option(
         "--request-timeout",
-        type=Duration(bare_seconds=True),
+        type=duration(bare_seconds=True),
         default=REQUEST_TIMEOUT,
         metavar="TEXT",
         help="Limit for one request, for example 30s; a command has ten times that for all of them. "
@@ -369,13 +351,13 @@ def hoist(args: list[str]) -> list[str]:
     ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``.
     """
     options = connection_options()
-    # Flags that may stand alone have no value in the next word.
-    alone = [option for option in options if option.is_flag or hasattr(option.type, "bare")]
+    # Flags that need no value have none in the next word.
+    alone = [option for option in options if option.is_flag or value_alone(option)]
     switches = {name for option in alone for name in option.opts}
     with_value = {name for option in options for name in option.opts} - switches
     flags, rest = [], list(args)
     while rest and (rest[0] in switches or rest[0].partition("=")[0] in switches | with_value):
-        # Only --flag alone has its value in the next word; --flag=value is one word.
+        # --flag has its value in the next word; --flag=value is one word.
         takes_next = rest[0] in with_value and len(rest) > 1
         count = 2 if takes_next else 1
         flags += rest[:count]
@@ -399,34 +381,24 @@ class OutputForm:
     columns: str = ""
 
 
-class OutputNotation(Notation[OutputForm]):
-    """One of some words, or ``custom-columns=SPEC``."""
+def output_form(*words: str, help: str) -> OutputForm | None:
+    """Return ``-o`` for *words* and for columns; None where it is not given."""
 
-    name = "form"
-
-    def __init__(self, *words: str) -> None:
-        self._words = words
-
-    def read(self, text: str, flag: str) -> OutputForm:
-        """Return the form, whose columns are checked before anything is asked of a cluster."""
-        if text in self._words:
+    def read(text: str, flag: str) -> OutputForm:
+        if text in words:
             return OutputForm(text)
         word, _, columns = text.partition("=")
+        # Columns are checked before anything is asked of a cluster.
         if word == _COLUMNS:
             from arena_topo.output.text import parse_columns
 
             parse_columns(columns, flag)
             return OutputForm(word, columns)
-        takes = ", ".join((*self._words, f"{_COLUMNS}=..."))
+        takes = ", ".join((*words, f"{_COLUMNS}=..."))
         raise UsageError(f"{flag}: unknown output format {text!r}", hint=f"use one of {takes}")
 
-
-def output_form(*words: str, help: str) -> OutputForm | None:
-    """Return ``-o`` for *words* and for columns; None where it is not given."""
     names = "|".join((*words, _COLUMNS))
-    return option(
-        "-o", "--output", type=OutputNotation(*words), metavar="FORM", help=f"{help} One of {names}."
-    )
+    return option("-o", "--output", type=Notation(read), metavar="FORM", help=f"{help} One of {names}.")
 
 
 def print_documents(form: OutputForm, documents: list[dict[str, object]], *, single: bool = False) -> bool:

@@ -1,7 +1,8 @@
-"""The flags of a submit as a YAML file: read by ``submit -f``, written by ``submit --save``.
+"""The flags of a submit as a YAML file: read by ``submit -f`` and ``plan -f``, written by ``submit --save``.
 
 ::
 
+    job: mpi                                  # its kind, which a command such as submit mpi says as well
     name: vgg16
     workers: 4
     gang: true
@@ -10,12 +11,16 @@
     argv: [mpirun, -np, "4", python, train.py]
 
 Keys are flags without their dashes, and values are taken as they are written. What is typed next to the file
-comes first; a flag that may be repeated adds to the file's values.
+comes first; a flag that may be repeated adds to the file's values. Without a kind on the command line -f takes a
+manifest as well: ``command_of_file`` tells one from the other.
 """
 
+import io
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -29,16 +34,104 @@ from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 from arena_topo.files import LARGEST_SETTING
 
-_COMMAND, _ARGV = "command", "argv"
+_JOB, _COMMAND, _ARGV = "job", "command", "argv"
+"""What a file says next to flags."""
 _EXAMPLE = (
     "such a file has a line for each flag, such as workers: 4; arena-topo submit mpi --save FILE writes one"
 )
+_SNAPSHOT = re.compile(
+    r"""["']?kind["']?\s*:\s*["']?Snapshot\b"""  # what topology save writes
+    r"|^(?:\x1b\[\d+m|\s)*GPU0\b"  # the matrix of nvidia-smi, whose head is underlined
+    r"|^=+ ROCm|^P2P|\A\s*<",  # rocm-smi, p2pBandwidthLatencyTest, and NCCL's XML
+    re.MULTILINE,
+)
+"""What a snapshot or a matrix has, and no description of a job."""
 _MANIFEST = re.compile(r"^(?:apiVersion|kind) *:|^\s*\{", re.MULTILINE)
 """What a manifest has, as YAML or as JSON, and no file of flags."""
 _OF_ONE_RUN = frozenset(
-    {"--file", "--save", "--dry-run", "--plan", "--output", "--follow", "--wait", "--help"}
+    {
+        *("--file", "--save", "--dry-run", "--plan", "--output", "--follow", "--wait", "--ask", "--help", "--help-all"),
+        *("--from", "--product", "--compare", "--when", "--why"),
+    }
 )
 """Flags that say what is done with a job, and nothing of the job itself."""
+
+
+class _Content(Enum):
+    """What is in a file."""
+
+    FLAGS = "flags"
+    MANIFEST = "a manifest"
+    SNAPSHOT = "a snapshot"
+
+
+def _content(text: str) -> _Content:
+    if _SNAPSHOT.search(text):
+        return _Content.SNAPSHOT
+    return _Content.MANIFEST if _MANIFEST.search(text) else _Content.FLAGS
+
+
+def command_of_file(words: Sequence[str], verb: str, kinds: Iterable[str]) -> str:
+    """Return the command of *verb* that takes the file which -f names in *words*: one of *kinds*, or ``manifest``.
+
+    Raises ``UsageError`` for flags whose kind of job nothing says, and for what describes no job.
+    """
+    file = _named_file(words)
+    shown = "stdin" if file == "-" else file
+    if not file:
+        return "manifest"
+    text = read_text(file, "--file", LARGEST_SETTING)
+    if file == "-":
+        # What was read is put back for the command.
+        sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8")
+    content = _content(text)
+    if content is _Content.SNAPSHOT:
+        raise _is_snapshot(shown, f"arena-topo plan mpi --from {shown}")
+    if content is _Content.MANIFEST:
+        return "manifest"
+    kind = _read(text, shown).get(_JOB)
+    known = list(kinds)
+    if kind is None:
+        raise UsageError(
+            f"{shown} is neither a manifest nor flags that --save wrote: it has no apiVersion, and no job: KIND",
+            hint=f"name the kind of the job, as in arena-topo {verb} mpi -f {shown}",
+        )
+    if kind.values[0] not in known:
+        raise UsageError(
+            f"{kind.origin}: {kind.values[0]!r} is not a kind of job", hint=f"use one of {', '.join(known)}"
+        )
+    return kind.values[0]
+
+
+def _named_file(words: Sequence[str]) -> str:
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        if name in ("-f", "--file"):
+            return value if equals else after
+        if word.startswith("-f"):
+            return word[2:]
+    return ""
+
+
+def _is_snapshot(shown: str, instead: str) -> UsageError:
+    return UsageError(
+        f"{shown} is a snapshot or a matrix, which --from takes: -f takes the flags of a job",
+        hint=f"for example {instead}",
+    )
+
+
+def _read(text: str, shown: str) -> Mapping[str, Setting]:
+    """Return the flags in the *text* of a file."""
+    try:
+        profile = parse_profile(text, shown)
+    except UsageError as error:
+        # Its own hint speaks of profiles, which have sections.
+        raise UsageError(error.message, hint=_EXAMPLE) from error
+    if profile.commands:
+        name, settings = next(iter(profile.commands.items()))
+        where = next((setting.origin for setting in settings.values()), shown)
+        raise UsageError(f"{where}: {name} must be a value, or a list of values")
+    return profile.common
 
 
 class TypedFlags(NamedTuple):
@@ -51,25 +144,34 @@ class TypedFlags(NamedTuple):
     words: tuple[str, ...] = ()
     argv: tuple[str, ...] | None = None
 
-    @property
-    def document(self) -> dict[str, Any]:
-        """The flags as a file says them."""
+    def document(self, kind: str) -> dict[str, Any]:
+        """Return the flags of a job of *kind* as a file says them."""
         flags: dict[str, Any] = {
-            name.removeprefix("--"): [_plain(value) for value in values]
-            if len(values) > 1
-            else _plain(values[0])
-            for name, values in self.values.items()
+            _JOB: kind,
+            **self._flags,
         }
         if self.argv is not None:
             return {**flags, _ARGV: list(self.argv)}
         return {**flags, _COMMAND: " ".join(self.words)} if self.words else flags
 
+    @property
+    def _flags(self) -> dict[str, Any]:
+        return {
+            name.removeprefix("--"): [_plain(value) for value in values]
+            if len(values) > 1
+            else _plain(values[0])
+            for name, values in self.values.items()
+        }
+
 
 class FileCommand(JobCommand):
     """A command that describes a job, in flags or in a file of them.
 
-    The flags as they were typed become ``typed``.
+    The flags as they were typed become ``typed``. Flags of a file that are among those that ``passes_over`` names are
+    left out: a plan depends on fewer flags than a submit takes.
     """
+
+    passes_over: frozenset[str] = frozenset()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the flags of the file before those that were typed."""
@@ -93,37 +195,37 @@ class FileCommand(JobCommand):
 
     def _with_file(self, ctx: click.Context, args: Sequence[str], file: str) -> list[str]:
         shown = "stdin" if file == "-" else file
-        text = read_text(file, "--file", LARGEST_SETTING)
-        if _MANIFEST.search(text):
+        text, (verb, _, kind) = read_text(file, "--file", LARGEST_SETTING), _words_of(ctx).partition(" ")
+        content = _content(text)
+        if content is _Content.SNAPSHOT:
+            raise _is_snapshot(shown, f"arena-topo plan {kind} --from {shown}")
+        if content is _Content.MANIFEST:
             raise UsageError(
-                f"{shown} is a manifest, and {ctx.command_path.partition(' ')[2]} takes a file of flags",
-                hint=f"arena-topo submit -f {shown} submits it as it is, planned and pinned",
+                f"{shown} is a manifest, and {verb} {kind} takes a file of flags",
+                hint=f"arena-topo {'plan -f' if verb == 'plan' else 'submit -f'} {shown} takes it as it is",
             )
-        try:
-            profile = parse_profile(text, shown)
-        except UsageError as error:
-            # Its own hint speaks of profiles, which have sections.
-            raise UsageError(error.message, hint=_EXAMPLE) from error
-        if profile.commands:
-            name, settings = next(iter(profile.commands.items()))
-            where = next((setting.origin for setting in settings.values()), shown)
-            raise UsageError(f"{where}: {name} must be a value, or a list of values")
+        given = _read(text, shown)
+        if (stated := given.get(_JOB)) and stated.values[0] != kind:
+            raise UsageError(
+                f"{stated.origin}: the job is of kind {stated.values[0]}, and the command is {verb} {kind}",
+                hint=f"leave the kind out: arena-topo {verb} -f {shown}",
+            )
         named = {name: option for option in self._options() for name in option.opts if name.startswith("--")}
         elsewhere = _OF_ONE_RUN | _connection()
         flags: list[str] = []
-        for key, setting in profile.common.items():
-            if key in (_COMMAND, _ARGV):
+        for key, setting in given.items():
+            if key in (_JOB, _COMMAND, _ARGV) or f"--{key}" in self.passes_over:
                 continue
             option = named.get(f"--{key}")
             if option is None or option.opts[0] in elsewhere or f"--{key}" in elsewhere:
-                raise _unknown(key, setting, [*(set(named) - elsewhere), _COMMAND, _ARGV], named)
+                raise _unknown(key, setting, [*(set(named) - elsewhere), _JOB, _COMMAND, _ARGV], named)
             read_setting(option, setting, ctx)
             flags += [f"--{key}={value}" for value in setting.values]
         _, words = self._opts(ctx, args)
         # A command that is typed stands for the file's.
         if words or "--" in args:
             return [*flags, *args]
-        return [*flags, *args, *_command(profile.common)]
+        return [*flags, *args, *_command(given)]
 
     def _typed(self, ctx: click.Context, args: Sequence[str]) -> TypedFlags:
         opts, words = self._opts(ctx, args)
@@ -137,6 +239,11 @@ class FileCommand(JobCommand):
         return TypedFlags(
             {name: texts for name, texts in values.items() if texts}, tuple(words), argv or None
         )
+
+
+def _words_of(ctx: click.Context) -> str:
+    """Return the words of the command without the program's own, such as ``submit mpi``."""
+    return " ".join(ctx.command_path.split()[len(ctx.find_root().command_path.split()) :])
 
 
 def _mentions_file(args: Iterable[str]) -> bool:

@@ -1,34 +1,317 @@
-"""The job that the flags of any kind describe, as it is submitted or only planned."""
+"""The kinds of jobs as they are typed: one line of ``JOB_KINDS`` each, with its flags and the job that they describe."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from arena_topo.cli.declare import many, option, text
-from arena_topo.cli.options.common import Notation, Whole, go_flag
+from arena_topo.cli.options.common import MOST, Notation, Whole, go_flag
 from arena_topo.cli.options.job import (
     LABEL,
     QUANTITY,
     TEXT,
     CommonJobFlags,
-    TrainFlags,
-    clean_task_policy,
-    job_spec,
+    Pairs,
+    at_least,
+    common_job,
+    one_of,
 )
 from arena_topo.errors import UsageError
+from arena_topo.model import validation
 
 if TYPE_CHECKING:
-    from arena_topo.model.job import JobSpec, RoleSpec
+    from arena_topo.jobs.options import PlanOptions
+    from arena_topo.model.job import JobSpec, RoleSpec, RuntimeRef, WorkerRange
 
 
-# The flags of the roles of a TensorFlow job, Arena's, and the roles that they describe.
+def _number(name: str, default: int, help: str) -> int:
+    return option(name, type=Whole(), default=default, metavar="N", help=help, show_default=True)
+
+
+def _clean_task_policy(default: str, *spellings: str) -> str:
+    return text(
+        "--clean-task-policy",
+        *spellings,
+        type=one_of("All", "Running", "None"),
+        default=default,
+        help="Pods to remove at the end: All, Running or None.",
+    )
+
+
+# The flags of a job that may have fewer workers than it could use, and the range that they give.
+
+
+def _bound(name: str, help: str) -> int | None:
+    return option(name, type=Whole(least=1), metavar="N", help=help)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticFlags:
+    """How few and how many workers an elastic job may have."""
+
+    min_workers: int | None = _bound(
+        "--min-workers", help="Fewest workers with which it starts: it is elastic, and has as many as fit."
+    )
+    max_workers: int | None = _bound(
+        "--max-workers", help="Most workers that it may ever have; arena-topo scale changes their number."
+    )
+    grow: bool = go_flag(
+        "--grow",
+        help="Let the controller give it more workers, up to the most, when there is room and no job waits.",
+    )
+
+
+def node_count(text: str, flag: str) -> "tuple[int, int] | None":
+    """Read torchrun's ``--nnodes``: a number, or ``MIN:MAX``."""
+    least, _, most = text.partition(":")
+    numbers = [
+        int(word) if word.isascii() and word.isdecimal() and len(word) < 8 else 0
+        for word in (least, most or least)
+    ]
+    if not 0 < numbers[0] <= numbers[1] <= MOST or text.endswith(":"):
+        raise UsageError(
+            f"{flag}: {text!r} is not a number of nodes",
+            hint="use a number such as 4, or a range such as 2:8",
+        )
+    return numbers[0], numbers[1]
+
+
+def worker_range(flags: ElasticFlags) -> "WorkerRange | None":
+    """Return the range that *flags* give, None for a job of a fixed size. Raises ``UsageError``."""
+    from arena_topo.model.job import WorkerRange
+
+    if flags.min_workers is None and flags.max_workers is None:
+        return None
+    if flags.max_workers is None:
+        raise UsageError(
+            "--min-workers needs --max-workers", hint="the most workers that the job may ever have"
+        )
+    # A single worker is the fewest that anything has.
+    least = flags.min_workers or 1
+    if least > flags.max_workers:
+        raise UsageError(f"--min-workers={least} is more than --max-workers={flags.max_workers}")
+    return WorkerRange(least, flags.max_workers)
+
+
+def with_nodes(
+    elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int | None
+) -> "tuple[WorkerRange | None, int | None]":
+    """Return the range and the number of workers that torchrun's ``--nnodes`` gives next to the others' flags, None for no number.
+
+    ``--nnodes=4`` is ``--workers=4``, and ``--nnodes=2:8`` is ``--min-workers=2 --max-workers=8``.
+    """
+    from arena_topo.model.job import WorkerRange
+
+    if nodes is None:
+        return elastic, workers
+    least, most = nodes
+    said: Sequence[str] = [
+        flag
+        for flag, is_given in (
+            ("--min-workers and --max-workers", elastic is not None),
+            ("--workers", least == most and workers not in (None, most)),
+        )
+        if is_given
+    ]
+    if said:
+        raise UsageError(f"--nnodes says the same as {said[0]}", hint="leave one of them out")
+    return (None, most) if least == most else (WorkerRange(least, most), workers)
+
+
+def elastic_job(
+    job: "JobSpec", elastic: "WorkerRange | None", workers: int | None, *, grow: bool
+) -> "JobSpec":
+    """Return *job* as an elastic one, which starts with at most *workers*, or with as many as fit where none are given.
+
+    *grow*: the controller may give it more later. Raises ``UsageError``.
+    """
+    if elastic is None:
+        if grow:
+            raise UsageError(
+                "--grow is for elastic jobs",
+                hint="say how many workers it may have: --min-workers and --max-workers",
+            )
+        return job
+    start = elastic.most if workers is None else workers
+    if not elastic.least <= start <= elastic.most:
+        raise UsageError(
+            f"--workers={start} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
+            hint="--workers is the most to start with; without it the job starts with as many as fit",
+        )
+    return replace(job, workers=start, elastic=replace(elastic, grows=grow))
+
+
+def check_elastic(job: "JobSpec", options: "PlanOptions") -> None:
+    """Raise ``UsageError`` for an elastic job with an option that needs its number of ranks."""
+    fixed = {"--parallel": bool(options.parallel), "--coalesce": options.coalesce}
+    for flag, is_given in fixed.items():
+        if job.elastic and is_given:
+            raise UsageError(
+                f"{flag} lays a job out for its number of ranks, and an elastic one has no fixed number",
+                hint="leave out --min-workers and --max-workers, or this flag",
+            )
+
+
+# MPI jobs.
+
+
+def _absolute_path(text: str, flag: str) -> str:
+    """Return *text*, an absolute path in the container, or nothing."""
+    if text and not text.startswith("/"):
+        raise UsageError(f"{flag}: {text!r} is not an absolute path")
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MpiFlags(CommonJobFlags):
+    """The flags of an MPI job."""
+
+    slots_per_worker: int | None = option(
+        "--slots-per-worker", type=Whole(), metavar="N", help="Ranks per worker; one per GPU by default."
+    )
+    launcher_cpu: str = text("--launcher-cpu", type=QUANTITY, help="CPUs of the launcher.")
+    launcher_memory: str = text("--launcher-memory", type=QUANTITY, help="Memory of the launcher.")
+    launcher_selector: Pairs = many(
+        "--launcher-selector",
+        type=LABEL,
+        metavar="LABEL=VALUE",
+        help="Node label that the launcher needs, in place of --selector.",
+    )
+    mounts_on_launcher: bool = go_flag(
+        "--mounts-on-launcher", help="Mount the claims of --data on the launcher too."
+    )
+    mpi_implementation: str = text(
+        "--mpi-implementation",
+        type=one_of("OpenMPI", "MPICH", "Intel"),
+        default="OpenMPI",
+        help="MPI of the image: OpenMPI, MPICH or Intel.",
+    )
+    ssh_auth_mount_path: str = text(
+        "--ssh-auth-mount-path",
+        type=Notation(_absolute_path),
+        help="Folder of the ssh keys, where the image's user is not root; /root/.ssh by default.",
+    )
+    clean_task_policy: str = _clean_task_policy("All")
+    elastic: ElasticFlags
+
+
+def _mpi_job(job: "JobSpec", flags: MpiFlags) -> "JobSpec":
+    from arena_topo.model.job import Compute, LauncherOptions, MpiOptions
+
+    slots = flags.slots_per_worker
+    return replace(
+        elastic_job(job, worker_range(flags.elastic), flags.workers, grow=flags.elastic.grow),
+        # A job without GPUs runs one rank per worker.
+        slots=job.slots if slots is None else at_least("--slots-per-worker", slots, 1),
+        launcher=LauncherOptions(
+            compute=Compute(cpu=flags.launcher_cpu, memory=flags.launcher_memory),
+            selector=dict(flags.launcher_selector),
+            mounts=flags.mounts_on_launcher,
+        ),
+        run=replace(job.run, clean_policy=flags.clean_task_policy),
+        mpi=MpiOptions(implementation=flags.mpi_implementation, ssh_auth_path=flags.ssh_auth_mount_path),
+    )
+
+
+# PyTorch jobs.
+
+
+def _processes(text: str, flag: str) -> str:
+    """How many processes torchrun starts in a pod, in its own words."""
+    # Without it torchrun gets nothing.
+    is_count = text.isascii() and text.isdecimal() and int(text) > 0
+    if text and not is_count and text not in ("auto", "gpu", "cpu"):
+        raise UsageError(
+            f"{flag}: {text!r} is not a number of processes", hint="use a number, auto, gpu or cpu"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyTorchFlags(CommonJobFlags):
+    """The flags of a PyTorch job; one of its workers is the master."""
+
+    nproc_per_node: str = text(
+        "--nproc-per-node",
+        type=Notation(_processes, empty_is_default=True),
+        help="Processes that torchrun starts in each pod: a number, auto, gpu or cpu.",
+    )
+    clean_task_policy: str = _clean_task_policy("Running")
+    nnodes: tuple[int, int] | None = option(
+        "--nnodes",
+        type=Notation(node_count, empty_is_default=True),
+        metavar="N|MIN:MAX",
+        help="Number of pods in torchrun's words, or their range.",
+    )
+    elastic: ElasticFlags
+
+
+def _pytorch_job(job: "JobSpec", flags: PyTorchFlags) -> "JobSpec":
+    elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, flags.workers)
+    job = replace(
+        job,
+        run=replace(job.run, clean_policy=flags.clean_task_policy),
+        processes=flags.nproc_per_node,
+        workers=job.workers if count is None else count,
+    )
+    return elastic_job(job, elastic, count, grow=flags.elastic.grow)
+
+
+# TrainJobs.
+
+
+def _runtime(text: str, flag: str) -> "RuntimeRef | None":
+    """Read the name of a runtime of the cluster, or ``trainingruntime/NAME`` of the namespace."""
+    from arena_topo.model.job import RuntimeRef
+
+    if not text:
+        return None
+    word, slash, name = text.rpartition("/")
+    validation.check_object_name(flag, name)
+    if slash and word.lower() not in _RUNTIMES:
+        raise UsageError(
+            f"{flag}: {text!r} is not a runtime",
+            hint="give the name of a ClusterTrainingRuntime, or trainingruntime/NAME",
+        )
+    return RuntimeRef(name, _RUNTIMES[word.lower()]) if slash else RuntimeRef(name)
+
+
+_RUNTIMES = {"trainingruntime": "TrainingRuntime", "clustertrainingruntime": "ClusterTrainingRuntime"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainFlags(CommonJobFlags):
+    """The flags of a TrainJob; its runtime has the rest."""
+
+    runtime: "RuntimeRef | None" = option(
+        "--runtime",
+        type=Notation(_runtime),
+        metavar="NAME",
+        help="Runtime that has the pods: a ClusterTrainingRuntime, or trainingruntime/NAME of the namespace (required).",
+    )
+    nproc_per_node: int | None = option(
+        "--nproc-per-node",
+        type=Whole(),
+        metavar="N",
+        help="Processes that each pod starts; the runtime's by default.",
+    )
+
+
+def _train_job(job: "JobSpec", flags: TrainFlags) -> "JobSpec":
+    processes = flags.nproc_per_node
+    return replace(
+        job,
+        runtime=flags.runtime,
+        processes="" if processes is None else str(at_least("--nproc-per-node", processes, 1)),
+    )
+
+
+# TensorFlow jobs, whose roles have flags of their own.
 #
 # Workers and chief have ``--gpus`` GPUs, and so has the evaluator where ``--evaluator-gpus`` says nothing else, as Arena has
 # it. A selector of a role goes in place of ``--selector``, not next to it.
-
-Pairs = tuple[tuple[str, str], ...]
 
 _AFFINITY_POLICIES = ("none", "spread", "binpack")
 _AFFINITY_CONSTRAINTS = ("preferred", "required")
@@ -36,31 +319,25 @@ _ROLES = {"worker": "Worker", "ps": "PS", "chief": "Chief", "evaluator": "Evalua
 _HIGHEST_PORT = 65_535
 
 
-class RoleSequence(Notation[tuple[str, ...]]):
+_SEQUENCE = "job-role-sequence"
+"""The annotation in which Arena's operator looks for the order of roles."""
+
+
+def role_sequence(text: str, flag: str) -> tuple[str, ...]:
     """Roles in the order in which their pods are created, by name or first letter: ``Worker,PS`` or ``w,p``."""
-
-    name = "roles"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> tuple[str, ...]:
-        """Return the names of the roles as the operator spells them."""
-        named = []
-        for word in text.split(","):
-            key = word.strip().lower()
-            role = next((role for name, role in _ROLES.items() if key in (name, name[0])), None)
-            if role is None:
-                raise UsageError(
-                    f"{flag}: unknown role {word.strip()!r}",
-                    hint="use Worker (w), PS (p), Chief (c) and Evaluator (e), with commas between them",
-                )
-            if role in named:
-                raise UsageError(f"{flag}: the role {role} is given twice")
-            named.append(role)
-        return tuple(named)
-
-
-def _count(name: str, default: int, help: str) -> int:
-    return option(name, type=Whole(), default=default, metavar="N", help=help, show_default=True)
+    named = []
+    for word in text.split(","):
+        key = word.strip().lower()
+        role = next((role for name, role in _ROLES.items() if key in (name, name[0])), None)
+        if role is None:
+            raise UsageError(
+                f"{flag}: unknown role {word.strip()!r}",
+                hint="use Worker (w), PS (p), Chief (c) and Evaluator (e), with commas between them",
+            )
+        if role in named:
+            raise UsageError(f"{flag}: the role {role} is given twice")
+        named.append(role)
+    return tuple(named)
 
 
 def _port(*names: str, help: str) -> int | None:
@@ -88,7 +365,7 @@ def _constraint(name: str, help: str) -> str:
 # The camel case of some flags is Arena's older spelling.
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TfRoleFlags:
-    """What the user says of each role, next to what is said of all pods."""
+    """The flags of each role, next to those of all pods."""
 
     worker_image: str = text("--worker-image", "--workerImage", type=TEXT, help="Image of the workers.")
     worker_port: int | None = _port("--worker-port", "--workerPort", help="Port of the workers.")
@@ -107,14 +384,14 @@ class TfRoleFlags:
         "--worker-affinity-constraint",
         "required: spread puts one worker on a node, and binpack all on one node.",
     )
-    ps: int = _count("--ps", 0, "Number of parameter servers.")
+    ps: int = _number("--ps", 0, "Number of parameter servers.")
     ps_image: str = text("--ps-image", "--psImage", type=TEXT, help="Image of the parameter servers.")
     ps_port: int | None = _port("--ps-port", "--psPort", help="Port of the parameter servers.")
     ps_cpu: str = _quantity("--ps-cpu", "--psCpu", help="CPUs per parameter server.")
     ps_cpu_limit: str = _quantity("--ps-cpu-limit", help="Most CPUs of a parameter server.")
     ps_memory: str = _quantity("--ps-memory", "--psMemory", help="Memory per parameter server.")
     ps_memory_limit: str = _quantity("--ps-memory-limit", help="Most memory of a parameter server.")
-    ps_gpus: int = _count("--ps-gpus", 0, "GPUs per parameter server.")
+    ps_gpus: int = _number("--ps-gpus", 0, "GPUs per parameter server.")
     ps_selector: Pairs = _labels("--ps-selector", "Node label that parameter servers need")
     ps_affinity_policy: str = _policy(
         "--ps-affinity-policy",
@@ -143,116 +420,16 @@ class TfRoleFlags:
     evaluator_selector: Pairs = _labels("--evaluator-selector", "Node label that the evaluator needs")
     role_sequence: tuple[str, ...] = option(
         "--role-sequence",
-        type=RoleSequence(),
+        type=Notation(role_sequence, empty_is_default=True),
         default=(),
         metavar="ROLES",
         help="Order in which Arena's operator creates the roles, such as Worker,PS,Chief,Evaluator or w,p,c,e.",
     )
 
 
-def tf_roles(flags: TfRoleFlags, pods: "AllPods") -> "tuple[RoleSpec, ...]":
-    """Return the roles that *flags* describe, the chief first; raises ``UsageError``."""
-    # A chief trains like a worker, and may be the only one.
-    for flag, number, least in (
-        ("--workers", pods.workers, 0 if flags.chief else 1),
-        ("--gpus", pods.gpus, 0),
-        ("--ps", flags.ps, 0),
-        ("--ps-gpus", flags.ps_gpus, 0),
-        ("--evaluator-gpus", flags.evaluator_gpus or 0, 0),
-    ):
-        if number < least:
-            raise UsageError(f"{flag} is invalid: {number} is less than {least}")
-    if flags.ps_affinity_policy == "binpack":
-        raise UsageError(
-            "--ps-affinity-policy=binpack is not supported: servers that share a NIC make every step wait for it",
-            hint="leave it out: parameter servers take as few nodes as their NICs allow",
-        )
-    return tuple(_roles(flags, pods))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllPods:
-    """What is said of all that train: the number of workers, and the GPUs, CPUs and memory of each unless its role says it."""
-
-    workers: int
-    gpus: int
-    cpu: str = ""
-    memory: str = ""
-
-
-def _roles(flags: TfRoleFlags, pods: AllPods) -> Iterator["RoleSpec"]:
-    from arena_topo.model.job import Compute, RoleSpec
-
-    def request(cpu: str, memory: str, limits: Compute) -> Compute:
-        # A limit alone is the request as well, as the API server has it; before it came what is said of all pods.
-        return Compute(
-            cpu=cpu or ("" if limits.cpu else pods.cpu),
-            memory=memory or ("" if limits.memory else pods.memory),
-        )
-
-    if flags.chief:
-        limits = Compute(cpu=flags.chief_cpu_limit, memory=flags.chief_memory_limit)
-        yield RoleSpec(
-            name="chief",
-            gpus=pods.gpus,
-            image=flags.worker_image,
-            port=flags.chief_port,
-            compute=request(flags.chief_cpu, flags.chief_memory, limits),
-            limits=limits,
-            selector=dict(flags.chief_selector),
-        )
-    if pods.workers:
-        limits = Compute(cpu=flags.worker_cpu_limit, memory=flags.worker_memory_limit)
-        yield RoleSpec(
-            name="worker",
-            pods=pods.workers,
-            gpus=pods.gpus,
-            image=flags.worker_image,
-            port=flags.worker_port,
-            compute=request(flags.worker_cpu, flags.worker_memory, limits),
-            limits=limits,
-            selector=dict(flags.worker_selector),
-            affinity=_affinity(flags.worker_affinity_policy),
-            required=flags.worker_affinity_constraint == "required",
-        )
-    if flags.ps:
-        yield RoleSpec(
-            name="ps",
-            pods=flags.ps,
-            gpus=flags.ps_gpus,
-            image=flags.ps_image,
-            port=flags.ps_port,
-            compute=Compute(cpu=flags.ps_cpu, memory=flags.ps_memory),
-            limits=Compute(cpu=flags.ps_cpu_limit, memory=flags.ps_memory_limit),
-            selector=dict(flags.ps_selector),
-            affinity=_affinity(flags.ps_affinity_policy),
-            required=flags.ps_affinity_constraint == "required",
-        )
-    if flags.evaluator:
-        limits = Compute(cpu=flags.evaluator_cpu_limit, memory=flags.evaluator_memory_limit)
-        yield RoleSpec(
-            name="evaluator",
-            gpus=pods.gpus if flags.evaluator_gpus is None else flags.evaluator_gpus,
-            image=flags.worker_image,
-            compute=request(flags.evaluator_cpu, flags.evaluator_memory, limits),
-            limits=limits,
-            selector=dict(flags.evaluator_selector),
-        )
-
-
-def _affinity(policy: str) -> str:
-    return "" if policy == "none" else policy
-
-
-# The flags of a TensorFlow job, Arena's, and the job that they describe.
-
-_SEQUENCE = "job-role-sequence"
-"""The annotation in which Arena's operator looks for the order of roles."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TfFlags(CommonJobFlags):
-    """What the user says of a TensorFlow job."""
+    """The flags of a TensorFlow job."""
 
     roles: TfRoleFlags
     success_policy: str = option(
@@ -262,24 +439,71 @@ class TfFlags(CommonJobFlags):
         show_default=True,
         help="Whose end is the job's: the chief's or, without one, worker 0's; or that of all workers.",
     )
-    clean_task_policy: str = clean_task_policy("Running", "--cleanTaskPolicy")
+    clean_task_policy: str = _clean_task_policy("Running", "--cleanTaskPolicy")
 
 
-def tf_job(
-    flags: TfFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
-) -> "JobSpec":
-    """Return the job that *flags* describe, as ``job_spec`` does. Raises ``UsageError``."""
-    pods = AllPods(workers=flags.fixed_workers, gpus=flags.gpus, cpu=flags.cpu, memory=flags.memory)
-    roles = tf_roles(flags.roles, pods)
-    # Every role may have an image of its own, and then the job needs none.
-    image = flags.image or next((role.image for role in roles if role.image), "")
-    job = job_spec(replace(flags, image=image), words=words, argv=argv, namespace=namespace, least_workers=0)
+def tf_roles(flags: TfFlags) -> "tuple[RoleSpec, ...]":
+    """Return the roles that *flags* describe, the chief first; raises ``UsageError``."""
+    roles = flags.roles
+    # A chief trains like a worker, and may be the only one.
+    at_least("--workers", flags.fixed_workers, 0 if roles.chief else 1)
+    for flag, number in (
+        ("--gpus", flags.gpus),
+        ("--ps", roles.ps),
+        ("--ps-gpus", roles.ps_gpus),
+        ("--evaluator-gpus", roles.evaluator_gpus or 0),
+    ):
+        at_least(flag, number, 0)
+    if roles.ps_affinity_policy == "binpack":
+        raise UsageError(
+            "--ps-affinity-policy=binpack is not supported: servers that share a NIC make every step wait for it",
+            hint="leave it out: parameter servers take as few nodes as their NICs allow",
+        )
+    own_gpus = flags.gpus if roles.evaluator_gpus is None else roles.evaluator_gpus
+    counts = (
+        ("chief", int(roles.chief), flags.gpus),
+        ("worker", flags.fixed_workers, flags.gpus),
+        ("ps", roles.ps, roles.ps_gpus),
+        ("evaluator", int(roles.evaluator), own_gpus),
+    )
+    return tuple(_role(flags, name, pods, gpus) for name, pods, gpus in counts if pods)
+
+
+def _role(flags: TfFlags, name: str, pods: int, gpus: int) -> "RoleSpec":
+    from arena_topo.model.job import Compute, RoleSpec
+
+    def said(what: str, default: Any) -> Any:
+        return getattr(flags.roles, f"{name}_{what}", default)
+
+    # Parameter servers do not train: what is said of all pods is said of the others.
+    is_server = name == "ps"
+    limits = Compute(cpu=said("cpu_limit", ""), memory=said("memory_limit", ""))
+    # A limit without a request is the request as well, as the API server has it; so it comes before what is said of all.
+    cpu = "" if is_server or limits.cpu else flags.cpu
+    memory = "" if is_server or limits.memory else flags.memory
+    policy = said("affinity_policy", "none")
+    return RoleSpec(
+        name=name,
+        pods=pods,
+        gpus=gpus,
+        image=flags.roles.ps_image if is_server else flags.roles.worker_image,
+        port=said("port", None),
+        compute=Compute(cpu=said("cpu", "") or cpu, memory=said("memory", "") or memory),
+        limits=limits,
+        selector=dict(said("selector", ())),
+        affinity="" if policy == "none" else policy,
+        required=said("affinity_constraint", "preferred") == "required",
+    )
+
+
+def _tf_job(job: "JobSpec", flags: TfFlags) -> "JobSpec":
+    roles = tf_roles(flags)
     if unnamed := [role.name for role in roles if not (role.image or flags.image)]:
-        raise UsageError(f"--image must be set, or an image for {unnamed[0]}")
+        raise UsageError(f"--image must be set, or an image for {unnamed[0]}", hint=_NEEDED["image"])
     sequence = {_SEQUENCE: ",".join(flags.roles.role_sequence)} if flags.roles.role_sequence else {}
     return replace(
         job,
-        kind="TFJob",
+        image=flags.image or flags.roles.worker_image,
         roles=roles,
         pod=replace(job.pod, annotations={**job.pod.annotations, **sequence}),
         run=replace(
@@ -291,32 +515,119 @@ def tf_job(
     )
 
 
-KIND_ALIASES = {
-    "mpi": ("mpijob", "mj"),
-    "pytorch": ("pytorchjob", "py"),
-    "tf": ("tfjob",),
-    "train": ("trainjob",),
+# The table of the kinds, and the job that the flags of any of them describe.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobKind:
+    """A kind of job as it is typed: ``submit WORD``, with *flags*; *described* adds to a job what only this kind has.
+
+    *needed* is the flag that it cannot do without, next to its name; a runtime has an image, and a command as well.
+    """
+
+    word: str
+    aliases: tuple[str, ...] = ()
+    """Other words for it, Arena's."""
+    kind: str
+    flags: type[CommonJobFlags] = CommonJobFlags
+    described: "Callable[[JobSpec, Any], JobSpec]" = lambda job, _: job
+    needed: str = "image"
+    least_workers: int = 1
+
+
+JOB_KINDS: Mapping[str, JobKind] = {
+    kind.word: kind
+    for kind in (
+        JobKind(word="mpi", aliases=("mpijob", "mj"), kind="MPIJob", flags=MpiFlags, described=_mpi_job),
+        JobKind(
+            word="pytorch",
+            aliases=("pytorchjob", "py"),
+            kind="PyTorchJob",
+            flags=PyTorchFlags,
+            described=_pytorch_job,
+        ),
+        # Each role may have an image of its own, and a chief may be the only one that trains.
+        JobKind(
+            word="tf",
+            aliases=("tfjob",),
+            kind="TFJob",
+            flags=TfFlags,
+            described=_tf_job,
+            needed="",
+            least_workers=0,
+        ),
+        JobKind(
+            word="train",
+            aliases=("trainjob",),
+            kind="TrainJob",
+            flags=TrainFlags,
+            described=_train_job,
+            needed="runtime",
+        ),
+        JobKind(word="jobset", kind="JobSet"),
+        JobKind(word="job", kind="Job"),
+    )
 }
-"""Other words for the kinds of jobs, Arena's first, by the word that the help shows."""
+KIND_ALIASES = {kind.word: kind.aliases for kind in JOB_KINDS.values() if kind.aliases}
+
+_NEEDED = {
+    "image": "for example --image=registry.example.com/train:1.0",
+    "runtime": "for example --runtime=torch-distributed; kubectl get clustertrainingruntimes lists those of the cluster",
+}
 
 
 def described_job(
-    flags: CommonJobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
+    kind: JobKind,
+    flags: CommonJobFlags,
+    *,
+    words: Sequence[str],
+    argv: tuple[str, ...] | None,
+    namespace: str,
 ) -> "JobSpec":
-    """Return the job that *flags* describe, as ``job_spec`` does. Raises ``UsageError``."""
-    if isinstance(flags, TfFlags):
-        return tf_job(flags, words=words, argv=argv, namespace=namespace)
-    return job_spec(flags, words=words, argv=argv, namespace=namespace)
+    """Return the job of *kind* that *flags* describe.
+
+    *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
+    followed ``--``, run as it is. Raises ``UsageError``.
+    """
+    if kind.needed and not getattr(flags, kind.needed):
+        raise UsageError(f"--{kind.needed} must be set", hint=_NEEDED[kind.needed])
+    has_own_command = kind.needed == "runtime"
+    command = () if has_own_command and not (argv or any(words)) else _command(flags.shell, words, argv)
+    job = common_job(flags, command=command, namespace=namespace, least_workers=kind.least_workers)
+    return kind.described(replace(job, kind=kind.kind), flags)
 
 
 def plannable_job(
-    flags: CommonJobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
+    kind: JobKind,
+    flags: CommonJobFlags,
+    *,
+    words: Sequence[str],
+    argv: tuple[str, ...] | None,
+    namespace: str,
 ) -> "JobSpec":
     """Return the job; what a plan does not depend on may be left out, and gets any valid value. Raises ``UsageError``."""
-    job = replace(flags, name=flags.name or "job", image=flags.image or "none")
-    if isinstance(job, TrainFlags):
-        from arena_topo.model.job import RuntimeRef
+    from arena_topo.model.job import RuntimeRef
 
-        job = replace(job, runtime=job.runtime or RuntimeRef("none"))
+    given: dict[str, Any] = {"name": flags.name or "job", "image": flags.image or "none"}
+    if kind.needed == "runtime":
+        given["runtime"] = getattr(flags, "runtime", None) or RuntimeRef("none")
     argv = ("true",) if argv is None and not words else argv
-    return described_job(job, words=words, argv=argv, namespace=namespace or "default")
+    job = replace(flags, **given)
+    return described_job(kind, job, words=words, argv=argv, namespace=namespace or "default")
+
+
+def _command(shell: str, words: Sequence[str], argv: tuple[str, ...] | None) -> tuple[str, ...]:
+    if words and argv:
+        raise UsageError(
+            "the job's command was given twice: before and after --",
+            hint="give one quoted string, or everything after --",
+        )
+    # A lone -- at the end has no words behind it, and counts as not given.
+    if argv:
+        return argv
+    if not any(words):
+        raise UsageError(
+            "the job has no command",
+            hint='give it at the end, for example "mpirun -np 4 python train.py", or after --',
+        )
+    return (shell, "-c", " ".join(words))

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import option, text
-from arena_topo.cli.options.common import Duration, Notation, go_flag
+from arena_topo.cli.declare import option, switch, text
+from arena_topo.cli.options.common import Notation, duration, go_flag
 from arena_topo.errors import UsageError
 from arena_topo.model import keys
 
@@ -14,48 +14,38 @@ if TYPE_CHECKING:
     from arena_topo.jobs.options import PlaceOptions, PlanOptions
     from arena_topo.model.job import JobSpec
     from arena_topo.model.job_view import Goal
-    from arena_topo.model.parallelism import Parallelism
+    from arena_topo.model.placement_options import Parallelism
 
 _POLICIES = ("best-effort", "restricted", "none")
 _OBJECTIVES = ("bandwidth", "pack")
 _PINS = ("auto", "none", "nodes", "workers", "gpus")
+_BARE = "true"
+"""What a flag without a value means."""
 
 
-class _WaitLimit(Notation[float | None]):
-    """How long to wait: None for not at all, 0 for as long as it takes, else seconds."""
-
-    name = "timeout"
-    bare = "true"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> float | None:
-        """Return the seconds."""
-        # Scripts write --wait=true and --wait=false, as Go's flags take it.
-        if text in ("true", "false"):
-            return 0.0 if text == "true" else None
-        return Duration().read(text, flag)
+def _wait_limit(text: str, flag: str) -> float | None:
+    """Return how long to wait: None for not at all, 0 for as long as it takes, else seconds."""
+    # Scripts write --wait=true and --wait=false, as Go's flags take it.
+    if text in ("true", "false"):
+        return 0.0 if text == "true" else None
+    return duration().read(text, flag)
 
 
-class _QueueName(Notation[str]):
-    """The name of a gang scheduler's queue, or Arena's switch, which has no name: kube-queue holds the job."""
+def _may_be_queue(word: str) -> bool:
+    """Whether *word* after the flag is its value, and not the job's command in one string."""
+    from arena_topo.model.validation import is_object_name
 
-    name = "text"
-    bare = "true"
+    return is_object_name(word)
 
-    def may_be(self, word: str) -> bool:
-        """Whether *word* after the flag is its value: the job's command in one string is none."""
-        from arena_topo.model.validation import is_object_name
 
-        return is_object_name(word)
+def _queue_name(text: str, flag: str) -> str:
+    """Return the name of a gang scheduler's queue, or Arena's switch, which has no name: kube-queue holds the job."""
+    from arena_topo.model.validation import check_object_name
 
-    def read(self, text: str, flag: str) -> str:
-        """Return the name."""
-        from arena_topo.model.validation import check_object_name
-
-        if text in ("", "false"):
-            return ""
-        check_object_name(flag, text)
-        return text
+    if text in ("", "false"):
+        return ""
+    check_object_name(flag, text)
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,54 +56,34 @@ class Wait:
     timeout: float
 
 
-class WaitGoal(Notation["Wait | None"]):
-    """``GOAL``, ``TIMEOUT`` or ``GOAL,TIMEOUT``; a place is the goal that is not named."""
+def wait_for(text: str, flag: str) -> "Wait | None":
+    """Read ``GOAL``, ``TIMEOUT`` or ``GOAL,TIMEOUT``; without a goal it is a placement."""
+    from arena_topo.model.job_view import Goal
 
-    name = "goal"
-    bare = "true"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> "Wait | None":
-        """Return the goal and the seconds."""
-        from arena_topo.model.job_view import Goal
-
-        # A submit ends before its job can be deleted.
-        goals = {goal.value: goal for goal in Goal if goal is not Goal.DELETED}
-        word, _, rest = text.partition(",")
-        if word in goals:
-            return Wait(goals[word], Duration().read(rest, flag) if rest else 0.0)
-        try:
-            limit = _WaitLimit().read(text, flag)
-        except UsageError as error:
-            raise UsageError(
-                f"{flag}: {text!r} is neither a duration nor one of {', '.join(goals)}",
-                hint=f"write for example {flag}=30m, {flag}=running or {flag}=succeeded,12h",
-            ) from error
-        return None if limit is None else Wait(Goal.PLACED, limit)
+    # A submit ends before its job can be deleted.
+    goals = {goal.value: goal for goal in Goal if goal is not Goal.DELETED}
+    word, _, rest = text.partition(",")
+    if word in goals:
+        return Wait(goals[word], duration().read(rest, flag) if rest else 0.0)
+    try:
+        limit = _wait_limit(text, flag)
+    except UsageError as error:
+        raise UsageError(
+            f"{flag}: {text!r} is neither a duration nor one of {', '.join(goals)}",
+            hint=f"write for example {flag}=30m, {flag}=running or {flag}=succeeded,12h",
+        ) from error
+    return None if limit is None else Wait(Goal.PLACED, limit)
 
 
-class _Axes(Notation["Parallelism | None"]):
-    """The axes of a model's parallelism with their sizes, None for none."""
+def _axes(text: str, flag: str) -> "Parallelism":
+    from arena_topo.model.placement_options import read_parallelism
 
-    name = "axes"
-    empty_is_default = True
-
-    def read(self, text: str, flag: str) -> "Parallelism":
-        """Return the axes."""
-        from arena_topo.model.parallelism import read_parallelism
-
-        return read_parallelism(text, flag)
+    return read_parallelism(text, flag)
 
 
-class _LabelKeys(Notation[tuple[str, ...]]):
-    """Label keys, separated by commas."""
-
-    name = "keys"
-
-    def read(self, text: str, flag: str) -> tuple[str, ...]:
-        """Return the keys."""
-        del flag
-        return tuple(key.strip() for key in text.split(",") if key.strip())
+def _label_keys(text: str, _: str) -> tuple[str, ...]:
+    """Read label keys, separated by commas."""
+    return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def topology_policy() -> str:
@@ -129,7 +99,7 @@ def topology_policy() -> str:
 
 def prefer_topology() -> str:
     """Return ``--prefer-topology``."""
-    return text("--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close.")
+    return text("--prefer-topology", metavar="LEVEL", help="Treat nodes within one LEVEL as equally close.")
 
 
 def objective() -> str:
@@ -139,7 +109,7 @@ def objective() -> str:
         type=click.Choice(_OBJECTIVES),
         default="bandwidth",
         show_default=True,
-        help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them.",
+        help="Tie-breaker among placements with the same number of nodes: bandwidth, or pack (fewest unused GPUs).",
     )
 
 
@@ -147,18 +117,23 @@ def topology_levels() -> tuple[str, ...]:
     """Return the flag ``--topology-levels``."""
     return option(
         "--topology-levels",
-        type=_LabelKeys(),
+        type=Notation(_label_keys),
         default=(),
         metavar="KEYS",
         help="Node labels that name the levels of the fabric, coarse to fine.",
     )
 
 
+def why() -> bool:
+    """Return the flag ``--why``."""
+    return switch("--why", help="Say why it is this placement, what its forecast assumes, and which NUMA nodes it takes.")
+
+
 def wait_timeout() -> float | None:
     """Return the flag ``--wait``."""
     return option(
         "--wait",
-        type=_WaitLimit(),
+        type=Notation(_wait_limit, empty_is_default=True, bare=_BARE),
         metavar="[TIMEOUT]",
         help="Wait for a placement, indefinitely or for a duration such as 30m.",
     )
@@ -168,7 +143,7 @@ def wait_goal() -> Wait | None:
     """Return the flag ``--wait`` of a submit, which has goals."""
     return option(
         "--wait",
-        type=WaitGoal(),
+        type=Notation(wait_for, empty_is_default=True, bare=_BARE),
         metavar="[GOAL][,TIMEOUT]",
         help="Wait until the job is placed, is running or has succeeded, for example 30m (for a placement), running or "
         "succeeded,12h; a placement by default.",
@@ -181,13 +156,13 @@ class PlanFlags:
 
     topology_policy: str = topology_policy()
     require_topology: str = text(
-        "--require-topology", metavar="LEVEL", help="Level that must hold all workers."
+        "--require-topology", metavar="LEVEL", help="All workers must be within one LEVEL, such as rack."
     )
     prefer_topology: str = prefer_topology()
     objective: str = objective()
     parallel: "Parallelism | None" = option(
         "--parallel",
-        type=_Axes(),
+        type=Notation(_axes, empty_is_default=True),
         metavar="AXES",
         help="Sizes of the model's parallelism, such as tp=8,pp=4,dp=16, also cp and ep: ranks that exchange most are placed "
         "closest, in Megatron's order. Pipelines win over data-parallel groups; closer=dp and closer=both change that, and closer=1:4 weighs them by "
@@ -215,14 +190,14 @@ class EnforcementFlags:
         "--gang-scheduler",
         default="auto",
         metavar="NAME",
-        help="What honours --gang: ack, coscheduling, volcano, kueue, koordinator, kai, yunikorn, native or gates.",
+        help="Gang scheduler to use: ack, coscheduling, volcano, kueue, koordinator, kai, yunikorn, native or gates.",
     )
     queue: str = option(
         "--queue",
-        type=_QueueName(),
+        type=Notation(_queue_name, bare=_BARE, may_be=_may_be_queue),
         default="",
         metavar="[NAME]",
-        help="Queue of the gang scheduler; alone, as Arena takes it, let kube-queue start the job.",
+        help="Queue to submit to. Without a value: hand the job to kube-queue, as in Arena.",
     )
     wait: Wait | None = wait_goal()
     expect_nodes: bool = go_flag(
@@ -231,11 +206,11 @@ class EnforcementFlags:
 
 
 def check_gang(flags: EnforcementFlags, *, gang: bool) -> None:
-    """Raise ``UsageError`` for flags that say how a gang is kept together, of a job that is none."""
+    """Raise ``UsageError`` for gang flags given without ``--gang``."""
     given = {
         f"--gang-scheduler={flags.gang_scheduler}": flags.gang_scheduler != "auto",
         # Arena's switch, without a name, is kube-queue's, which holds any job.
-        f"--queue={flags.queue}": flags.queue not in ("", _QueueName.bare),
+        f"--queue={flags.queue}": flags.queue not in ("", _BARE),
     }
     for flag, is_given in given.items():
         if is_given and not gang:
@@ -243,8 +218,8 @@ def check_gang(flags: EnforcementFlags, *, gang: bool) -> None:
 
 
 def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpec":
-    """Return *job* with the annotation by which kube-queue holds it, if ``--queue`` stands alone."""
-    if enforcement.queue != _QueueName.bare:
+    """Return *job* with the annotation by which kube-queue holds it, if ``--queue`` has no value."""
+    if enforcement.queue != _BARE:
         return job
     annotations = {**job.pod.annotations, keys.KUBE_QUEUE_SUSPEND: "true"}
     return replace(job, pod=replace(job.pod, annotations=annotations))
@@ -253,7 +228,7 @@ def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpe
 def plan_options(flags: PlanFlags) -> "PlanOptions":
     """Return the options of the planner. Raises ``UsageError`` for flags that exclude each other."""
     from arena_topo.jobs.options import PlanOptions
-    from arena_topo.model.plan import Objective, TopologyPolicy
+    from arena_topo.model.placement_options import Objective, TopologyPolicy
 
     if flags.parallel and flags.topology_policy == TopologyPolicy.NONE.value:
         raise UsageError(
@@ -278,7 +253,7 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
     Raises ``UsageError`` as ``plan_options`` does.
     """
     from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
-    from arena_topo.model.plan_record import Pin
+    from arena_topo.model.placement_options import Pin
 
     plan = plan_options(flags)
     # A gang scheduler takes one level, required or preferred: the stricter one counts.
@@ -287,7 +262,7 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
         plan=plan,
         gang=GangRequest(
             scheduler=enforcement.gang_scheduler,
-            queue="" if enforcement.queue == _QueueName.bare else enforcement.queue,
+            queue="" if enforcement.queue == _BARE else enforcement.queue,
             level=level,
             required=bool(plan.required_level),
         ),

@@ -11,6 +11,7 @@ from arena_topo.model.objects import Object
 from tests.cli.clusters import cluster, printed, transcript
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call, Script, missing
+from tests.objects import ready_node
 from tests.output.golden import golden
 from tests.paths import DATA
 
@@ -20,11 +21,7 @@ GPUS = {**CPUS, "nvidia.com/gpu": "8"}
 
 def node(name: str, resources: dict[str, str] = GPUS, label: str = "") -> Object:
     """Return a node that is ready, with a *label* of the vendor's."""
-    ready = {"type": "Ready", "status": "True"}
-    return {
-        "metadata": {"name": name, "labels": {"ack.node.gpu.schedule": label} if label else {}},
-        "status": {"capacity": resources, "allocatable": resources, "conditions": [ready]},
-    }
+    return ready_node(name, resources, {"ack.node.gpu.schedule": label} if label else {})
 
 
 def of_another_team() -> Object:

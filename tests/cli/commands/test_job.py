@@ -10,8 +10,7 @@ import pytest
 
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
-from arena_topo.model.start_estimate import StartEstimate
+from arena_topo.model.plan_record import PlanRecord, Stage, StartEstimate, encode
 from tests.cli.clusters import cluster, transcript
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call, Script, refusal
@@ -22,7 +21,7 @@ from tests.output.golden import golden, uncoloured
 START = datetime(2099, 1, 1, tzinfo=UTC)
 
 
-def ended(name: str, kind: str, **extra: str) -> Object:
+def job_that_ended(name: str, kind: str, **extra: str) -> Object:
     """Return a job that has ended."""
     return mpijob(name, status={"conditions": [condition(kind, **extra)]})
 
@@ -33,7 +32,7 @@ def of_job(pod_: Object, job: str) -> Object:
     return pod_
 
 
-def waiting() -> Object:
+def waiting_job() -> Object:
     """Return a job in the controller's queue, which awaits the end of one with a name that nobody should print."""
     estimate = StartEstimate(
         earliest=START, likely=START, latest=START, after=("default/a\x1b[2J",), basis=("its deadline",)
@@ -47,7 +46,7 @@ def waiting() -> Object:
 
 def queued() -> Object:
     """Return a job that waits in a queue of Kueue."""
-    job = waiting()
+    job = waiting_job()
     job["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "team"}, "annotations": {}}
     return job
 
@@ -70,10 +69,10 @@ def kept(call: Call) -> Answer:
 
 
 WORKERS = [pod("job-worker-0"), pod("job-worker-1")]
-FAILED = cluster(ended("job", "Failed", message="out of memory"), pods=WORKERS)
+FAILED = cluster(job_that_ended("job", "Failed", message="out of memory"), pods=WORKERS)
 JOBS = cluster(
     mpijob("vgg16", workers=1),
-    ended("resnet50", "Succeeded"),
+    job_that_ended("resnet50", "Succeeded"),
     pods=[
         of_job(pod("vgg16-launcher-x", role="launcher", hostIP="192.168.16.173"), "vgg16"),
         of_job(pod("vgg16-worker-0"), "vgg16"),
@@ -81,13 +80,16 @@ JOBS = cluster(
 )
 TWO = cluster(mpijob("a", workers=2), pods=[pod(f"a-worker-{n}", hostIP=f"10.0.0.{n + 1}") for n in range(2)])
 EMPTY = cluster()
-WAITING = cluster(waiting())
+WAITING = cluster(waiting_job())
 QUEUED = cluster(queued(), workloads=[workload()])
 UNSEEN = cluster(
     mpijob("a"), pods=[pod("a-worker-0")], events=refusal(403, "Forbidden", "events is forbidden")
 )
 EVENTS = cluster(mpijob("a"), events=[happened("a-worker-0", 1)])
-DONE, BROKEN = cluster(ended("a", "Succeeded")), cluster(ended("a", "Failed", message="too slow"))
+DONE, BROKEN = (
+    cluster(job_that_ended("a", "Succeeded")),
+    cluster(job_that_ended("a", "Failed", message="too slow")),
+)
 
 LINES: list[tuple[str, Script, str]] = [
     ("get", FAILED, "get job --type=mpijob"),

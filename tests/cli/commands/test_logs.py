@@ -12,7 +12,7 @@ from tests.objects import mpijob, pod
 LINES = [b"epoch 1\n", b"loss \xff\n"]
 
 
-def cluster(call: Call) -> Answer:
+def one_job_with_a_log(call: Call) -> Answer:
     """Serve one job whose launcher has printed two lines."""
     if call.path.endswith("/log"):
         return Answer(lines=list(LINES))
@@ -43,7 +43,7 @@ def test_the_selection_is_the_servers(
     invoke: Invoke, serve: Serve, flags: list[str], expected: dict[str, str]
 ) -> None:
     """Durations in whole seconds and times in UTC, as it takes them."""
-    transport = serve(cluster)
+    transport = serve(one_job_with_a_log)
     outcome = invoke("logs", "job", *flags)
 
     assert 0 == outcome.code, outcome.err
@@ -52,7 +52,7 @@ def test_the_selection_is_the_servers(
 
 def test_bytes_pass_through(serve: Serve, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """A log need not be UTF-8."""
-    serve(cluster)
+    serve(one_job_with_a_log)
 
     assert 0 == run(["logs", "job"])
     assert b"".join(LINES) == capfdbinary.readouterr().out
@@ -73,7 +73,7 @@ def test_a_followed_log_has_stamps_where_they_are_asked_for(
     def script(call: Call) -> Answer:
         if call.path.endswith("/log"):
             return Answer(lines=[b"2026-11-21T01:00:00Z epoch 1\n"])
-        return Answer(body=ended) if "/pods/" in call.path else cluster(call)
+        return Answer(body=ended) if "/pods/" in call.path else one_job_with_a_log(call)
 
     serve(script)
 
@@ -82,7 +82,7 @@ def test_a_followed_log_has_stamps_where_they_are_asked_for(
 
 def test_several_instances_are_named(invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before each line; in colour only where it is wanted."""
-    serve(cluster)
+    serve(one_job_with_a_log)
     monkeypatch.setitem(globals(), "LINES", [b"epoch 1\n"])
     outcome = invoke("logs", "job", "--all")
 
@@ -95,7 +95,7 @@ def test_lines_are_chosen_and_printed_as_json(
     invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For programs."""
-    serve(cluster)
+    serve(one_job_with_a_log)
     monkeypatch.setitem(
         globals(), "LINES", [b"2026-11-21T01:00:00Z epoch 1\n", b"2026-11-21T01:00:01Z loss\n"]
     )
@@ -115,7 +115,11 @@ def test_lines_are_chosen_and_printed_as_json(
 
 def test_one_refusal_of_several_sets_the_exit_code(invoke: Invoke, serve: Serve) -> None:
     """And is told once, though both instances meet it."""
-    serve(lambda call: refusal(403, "Forbidden", "no logs") if call.path.endswith("/log") else cluster(call))
+    serve(
+        lambda call: (
+            refusal(403, "Forbidden", "no logs") if call.path.endswith("/log") else one_job_with_a_log(call)
+        )
+    )
     outcome = invoke("logs", "job", "--all")
 
     assert (1, "") == (outcome.code, outcome.out)

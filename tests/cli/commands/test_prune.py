@@ -2,21 +2,20 @@
 
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call, missing
-from tests.jobs.test_prune import JOBS
-from tests.jobs.test_prune import cluster as all_jobs
+from tests.jobs.test_prune import JOBS, jobs_without_pods
 
 
-def cluster(call: Call) -> Answer:
+def jobs_by_name(call: Call) -> Answer:
     """Serve the jobs, each by its name too."""
     name = call.path.rpartition("/")[2]
     if "/mpijobs/" in call.path:
         return next((Answer(body=item) for item in JOBS if item["metadata"]["name"] == name), missing(name))
-    return all_jobs(call)
+    return jobs_without_pods(call)
 
 
 def test_what_has_ended_and_is_old_enough_is_deleted(invoke: Invoke, serve: Serve) -> None:
     """Each by its uid; what waits is named."""
-    transport = serve(cluster)
+    transport = serve(jobs_by_name)
     outcome = invoke("prune", "--since", "10h")
     deleted = [call for call in transport.calls if call.method == "DELETE"]
 
@@ -30,7 +29,7 @@ def test_what_has_ended_and_is_old_enough_is_deleted(invoke: Invoke, serve: Serv
 
 def test_all_namespaces_are_pruned_on_demand(invoke: Invoke, serve: Serve) -> None:
     """Those of Arena's flag."""
-    transport = serve(cluster)
+    transport = serve(jobs_by_name)
     assert 0 == invoke("prune", "-s", "10h", "-A").code
 
     assert "/apis/kubeflow.org/v2beta1/mpijobs" in [call.path for call in transport.calls]
@@ -38,7 +37,7 @@ def test_all_namespaces_are_pruned_on_demand(invoke: Invoke, serve: Serve) -> No
 
 def test_nothing_to_delete_is_told_in_arenas_words(invoke: Invoke, serve: Serve) -> None:
     """With exit code 0."""
-    serve(cluster)
+    serve(jobs_by_name)
 
     assert (0, "No job need to be deleted\n") == ((out := invoke("prune", "-s", "900h")).code, out.out)
 

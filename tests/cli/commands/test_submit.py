@@ -55,27 +55,27 @@ PLANS: dict[str, Any] = {
     "nobody.json": PLAN | {"workers": 0},
 }
 
-MPI, TF = "plan mpi -f cluster.json", "plan tf -f racks.json"
+MPI, TF = "plan mpi --from cluster.json", "plan tf --from racks.json"
 SPEED = "predict --ranks=4 --busbw=1"
 LINES: list[tuple[str, str]] = [
     ("plan", f"{MPI} --workers=4 --gpus=1"),
     ("plan-json", f"{MPI} --workers=4 --gpus=1 -o json"),
     ("plan-yaml", f"{MPI} --workers=4 --gpus=1 -o yaml"),
     *(
-        ("plan-of-pods", f"plan {kind} -f cluster.json --workers=2 --gpus=4 -o json")
+        ("plan-of-pods", f"plan {kind} --from cluster.json --workers=2 --gpus=4 -o json")
         for kind in ("mpi", "pytorch", "pytorchjob", "py", "jobset")
     ),
     ("plan-compared", f"{MPI} --workers=10 --gpus=1 --compare"),
     ("plan-compared-json", f"{MPI} --workers=3 --gpus=1 --require-topology=rack --compare -o json"),
     ("plan-compared-yaml", f"{MPI} --workers=3 --gpus=1 --require-topology=rack --compare -o yaml"),
     ("plan-compared-unfit", f"{MPI} --workers=20 --gpus=1 --compare"),
-    ("plan-compared-svg", "plan mpi -f /nowhere --compare -o svg"),
+    ("plan-compared-svg", "plan mpi --from /nowhere --compare -o svg"),
     *(
         ("plan-product", f"plan {kind} --workers=2 --gpus=4 --product='NVIDIA H200'")
         for kind in ("mpi", "jobset", "tf", "mpi --when")
     ),
-    ("plan-fastest", "plan mpi -f two.json --workers=1 --gpus=4"),
-    ("plan-packed", "plan mpi -f two.json --workers=1 --gpus=4 --objective=pack"),
+    ("plan-fastest", "plan mpi --from two.json --workers=1 --gpus=4"),
+    ("plan-packed", "plan mpi --from two.json --workers=1 --gpus=4 --objective=pack"),
     ("plan-unfit", f"{MPI} --workers=20 --gpus=1"),
     ("plan-unfit-json", f"{MPI} --workers=20 --gpus=1 -o json"),
     ("plan-no-level", f"{MPI} --gpus=1 --require-topology=zone"),
@@ -90,7 +90,7 @@ LINES: list[tuple[str, str]] = [
     ("plan-16-restricted", f"{MPI} --workers=16 --gpus=1 --topology-policy=restricted"),
     ("plan-groups", f"{MPI} --workers=8 --gpus=1 --parallel=tp=2,dp=4"),
     ("plan-groups-compared", f"{MPI} --workers=8 --gpus=1 --parallel=tp=2,dp=4 --compare"),
-    ("plan-when-from", "plan mpi --gpus=1 --when -f /nowhere"),
+    ("plan-when-from", "plan mpi --gpus=1 --when --from /nowhere"),
     ("plan-when-compare", "plan mpi --gpus=1 --when --compare"),
     ("plan-when-svg", "plan mpi --gpus=1 --when -o svg"),
     ("tf", f"{TF} --workers=8 --gpus=4 --ps=4 --ps-cpu=4 --evaluator --evaluator-gpus=0"),
@@ -205,7 +205,7 @@ def test_a_plan_and_flags_that_say_the_same_predict_the_same(invoke: Invoke) -> 
 )
 def test_what_plan_prints_is_read(invoke: Invoke, name: str, shape: str) -> None:
     """From a saved machine to its throughput; that a plan does not tell the GPUs is said, and so is one without a place."""
-    plan = f"plan mpi -f v100.txt --name=a --image=i {shape} -o json -- train"
+    plan = f"plan mpi --from v100.txt --name=a --image=i {shape} -o json -- train"
     Path("planned.json").write_text(invoke(*plan.split()).out)
     text = printed(invoke("predict", "--placement", "planned.json"))
 

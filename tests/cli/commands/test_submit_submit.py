@@ -32,7 +32,7 @@ def container(job: Any, role: str = "Worker") -> Any:
     return job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]["containers"][0]
 
 
-def pod(job: Any, role: str = "Worker") -> Any:
+def pod_spec(job: Any, role: str = "Worker") -> Any:
     """Return the pod of a role."""
     return job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
 
@@ -116,7 +116,7 @@ def test_every_flag_reaches_the_job(invoke: Invoke, tmp_path: Path) -> None:
         --clean-task-policy=None --ttl-after-finished=1h --running-timeout=90
     """
     job = made(invoke, *shlex.split(flags), "c")
-    worker, launcher = pod(job), pod(job, "Launcher")
+    worker, launcher = pod_spec(job), pod_spec(job, "Launcher")
 
     assert (3, 1, 2) == (
         job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"],
@@ -168,7 +168,7 @@ def test_every_flag_reaches_the_job(invoke: Invoke, tmp_path: Path) -> None:
 )
 def test_a_toleration_is_arenas_or_a_part_of_it(invoke: Invoke, text: str, expected: dict[str, str]) -> None:
     """Arena's whole form, and what kubectl's users would write."""
-    assert [expected] == pod(made(invoke, f"--toleration={text}", "c"))["tolerations"]
+    assert [expected] == pod_spec(made(invoke, f"--toleration={text}", "c"))["tolerations"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.cli.declare import command
 from arena_topo.cli.options.common import KubeFlags, hoist
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 
 
 def received(*args: str) -> KubeFlags:

@@ -1,83 +1,69 @@
-"""A notation is read once, and what is wrong with it is said with the flag's name."""
-
-from collections.abc import Iterator
+"""A notation is read once, and an error in it names the flag."""
 
 import click
 import pytest
 
-from arena_topo.cli.app import cli
-from arena_topo.cli.options.common import Duration, JobName
+from arena_topo.cli.options.common import JOB_NAME, Notation, duration
 from arena_topo.errors import UsageError
 from tests.cli.conftest import Invoke, Serve
+from tests.cli.pages import pages
 from tests.fakes import Answer, Call, missing
 from tests.objects import mpijob
 
 
-def read(duration: Duration, text: str, default: float | None = None) -> float | None:
+def read_duration(notation: Notation[float], text: str, default: float | None = None) -> float | None:
     """Return what a flag ``--time`` of this type makes of *text*."""
-    flag = click.Option(["-t", "--time"], type=duration, default=default)
-    return duration.convert(text, flag, None)
+    flag = click.Option(["-t", "--time"], type=notation, default=default)
+    return notation.convert(text, flag, None)
 
 
 @pytest.mark.parametrize(
-    ("duration", "text", "expected"),
+    ("notation", "text", "expected"),
     [
-        (Duration(), "1h30m", 5400.0),
-        (Duration(), "0", 0.0),
-        (Duration(), "500ms", 0.5),
-        (Duration(bare_seconds=True), "90", 90.0),
-        (Duration(least=1), "1s", 1.0),
+        (duration(), "1h30m", 5400.0),
+        (duration(), "0", 0.0),
+        (duration(), "500ms", 0.5),
+        (duration(bare_seconds=True), "90", 90.0),
+        (duration(least=1), "1s", 1.0),
     ],
 )
-def test_a_duration_is_seconds(duration: Duration, text: str, expected: float) -> None:
+def test_a_duration_is_seconds(notation: Notation[float], text: str, expected: float) -> None:
     """In Go's notation, and bare where the flag says so."""
-    assert expected == read(duration, text)
+    assert expected == read_duration(notation, text)
 
 
 @pytest.mark.parametrize(
-    ("duration", "text", "message"),
+    ("notation", "text", "message"),
     [
-        (Duration(), "90", "--time: '90' is not a duration"),
-        (Duration(bare_seconds=True), "soon", "--time: 'soon' is not a duration"),
-        (Duration(), "-1s", "--time: '-1s' is not a duration"),
-        (Duration(least=1), "0s", "--time: 0s is less than 1 s"),
-        (Duration(), "\udcff", "--time has bytes that are not UTF-8 text"),
+        (duration(), "90", "--time: '90' is not a duration"),
+        (duration(bare_seconds=True), "soon", "--time: 'soon' is not a duration"),
+        (duration(), "-1s", "--time: '-1s' is not a duration"),
+        (duration(least=1), "0s", "--time: 0s is less than 1 s"),
+        (duration(), "\udcff", "--time has bytes that are not UTF-8 text"),
     ],
 )
-def test_what_is_no_duration_names_its_flag(duration: Duration, text: str, message: str) -> None:
+def test_what_is_no_duration_names_its_flag(notation: Notation[float], text: str, message: str) -> None:
     """In its long form."""
     with pytest.raises(UsageError, match="^" + message):
-        read(duration, text)
+        read_duration(notation, text)
 
 
 @pytest.mark.parametrize("default", [None, 30.0])
 def test_an_empty_duration_is_the_flags_default(default: float | None) -> None:
     """A script may pass a variable that is not set."""
-    assert default == read(Duration(), "", default)
-
-
-def commands(group: click.Group) -> Iterator[click.Command]:
-    """Yield every command below *group*."""
-    context = click.Context(group)
-    for name in group.list_commands(context):
-        command = group.get_command(context, name)
-        assert command is not None
-        if isinstance(command, click.Group):
-            yield from commands(command)
-        else:
-            yield command
+    assert default == read_duration(duration(), "", default)
 
 
 def test_every_command_that_takes_a_job_checks_its_name() -> None:
     """Before it meets a path."""
     arguments = {
         command.name: parameter.type
-        for command in commands(cli)
+        for _, command in pages()
         for parameter in command.params
         if isinstance(parameter, click.Argument) and "JOB" in (parameter.metavar or "")
     }
     assert {"get", "logs", "delete", "resume"} <= arguments.keys()
-    assert {} == {name: kind for name, kind in arguments.items() if not isinstance(kind, JobName)}
+    assert {} == {name: kind for name, kind in arguments.items() if kind is not JOB_NAME}
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from arena_topo.cli.options.placement import Wait, WaitGoal
+from arena_topo.cli.options.placement import Wait, wait_for
 from arena_topo.model.job_view import Goal
 from tests.cli.conftest import Invoke
 
@@ -68,9 +68,9 @@ def test_no_flag_of_any_command_swallows_another(invoke: Invoke) -> None:
 )
 def test_a_wait_has_a_goal_and_a_limit(text: str, goal: Goal, timeout: float) -> None:
     """A time alone is for the placement, as it was before there were other goals."""
-    assert Wait(goal, timeout) == WaitGoal().read(text, "--wait")
+    assert Wait(goal, timeout) == wait_for(text, "--wait")
 
 
 def test_a_wait_can_be_switched_off() -> None:
     """Scripts write --wait=false."""
-    assert None is WaitGoal().read("false", "--wait")
+    assert None is wait_for("false", "--wait")

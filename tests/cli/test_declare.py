@@ -1,11 +1,15 @@
-"""A command receives its flags as one frozen value."""
+"""How commands are declared, their words read, and their help laid out."""
 
 from dataclasses import FrozenInstanceError, dataclass
 
 import click
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from arena_topo.cli.declare import argument, command, many, option, switch, text
+from arena_topo.cli.declare import argument, as_click_takes, command, many, option, switch, text
+
+# A command receives its flags as one frozen value.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,3 +126,77 @@ def test_a_commands_own_flag_has_the_letter_that_two_claim() -> None:
     run.main(["job", "-l", "2"], standalone_mode=False)
 
     assert (2, ()) == (values[0].length, values[0].inner.labels)
+
+
+# The words of a command line are read as click reads them, and no flag takes another for its value.
+
+OPTIONS = [
+    click.Option(["-n", "--namespace"]),
+    click.Option(["-f", "--follow"], is_flag=True),
+    click.Option(["--env"], multiple=True),
+]
+
+
+@given(st.lists(st.sampled_from(["-n", "-f", "-fn", "-nml", "--env", "--env=a", "--follow", "x", "-"])))
+def test_click_takes_the_same_of_the_words_as_of_those_that_were_typed(words: list[str]) -> None:
+    """On any line that click accepts flags have the same values: alone, at the end of joined letters, never in a value."""
+    command = click.Command("c", params=[*OPTIONS, click.Argument(["rest"], nargs=-1)])
+    try:
+        context = command.make_context("c", list(words))
+    except click.UsageError:
+        return
+
+    assert context.params == command.make_context("c", as_click_takes(OPTIONS, words).words).params
+
+
+@pytest.mark.parametrize(
+    "words", [["-n", "--follow"], ["-fn", "--follow"], ["--env", "--env=A=b"], ["--namespace", "--", "x"]]
+)
+def test_a_flag_is_not_the_value_of_another(words: list[str]) -> None:
+    """It would be swallowed in silence."""
+    with pytest.raises(click.UsageError, match="takes a value, and the next word is") as caught:
+        as_click_takes(OPTIONS, words, checked=True)
+    assert "=VALUE" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    "words", [["--namespace=--x"], ["-n", "-1"], ["--env", "A=--b"], ["--", "-n", "--x"]]
+)
+def test_any_other_value_is_taken(words: list[str]) -> None:
+    """After an equals sign whatever it is."""
+    as_click_takes(OPTIONS, words, checked=True)
+
+
+class Perhaps(click.ParamType[str]):
+    """A type that may stand alone, or have the next word where that is short."""
+
+    name = "text"
+    bare = "alone"
+
+    @staticmethod
+    def may_be(word: str) -> bool:
+        """Whether *word* is its value."""
+        return len(word) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "taken", "off"),
+    [
+        (["--follow=true", "x"], ["--follow", "x"], set()),
+        (["-f=true", "--follow=0"], ["-f"], {"--follow"}),
+        (["-f", "-n", "-f", "--", "-f"], ["--follow", "--namespace", "-f", "--", "-f"], set()),
+        (["-fn", "ml"], ["-fn", "ml"], set()),
+        (["--follow=perhaps"], ["--follow=perhaps"], set()),
+        (["--perhaps", "command"], ["--perhaps=alone", "command"], set()),
+        (["--perhaps", "c"], ["--perhaps", "c"], set()),
+        (["--perhaps", "--namespace", "ml", "c"], ["--perhaps=alone", "--namespace", "ml", "c"], set()),
+        (["--env", "--perhaps", "--follow=false"], ["--env", "--perhaps"], {"--follow"}),
+        (["--", "--perhaps", "--follow=true"], ["--", "--perhaps", "--follow=true"], set()),
+    ],
+)
+def test_gos_flags_are_written_as_click_takes_them(words: list[str], taken: list[str], off: set[str]) -> None:
+    """Alone or after an equals sign; values, and what follows --, stay as they are."""
+    options = [*OPTIONS, click.Option(["--perhaps"], type=Perhaps())]
+    found = as_click_takes(options, words)
+
+    assert (taken, off) == (found.words, set(found.switched_off))

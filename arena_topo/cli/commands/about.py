@@ -1,5 +1,6 @@
-"""``arena-topo version``."""
+"""``arena-topo version``, ``completion`` and ``whoami``."""
 
+import json
 from dataclasses import dataclass
 
 import click
@@ -77,3 +78,29 @@ def completion(flags: CompletionFlags) -> None:
     # click refuses bash versions that cannot run the script; the user's shell need not be this machine's bash.
     script = ShellComplete.source(shell_class(cli, {}, "arena-topo", "_ARENA_TOPO_COMPLETE"))
     click.echo(script)
+
+
+# ``arena-topo whoami``, Arena's.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhoamiFlags:
+    """What ``whoami`` takes."""
+
+    kube: KubeFlags
+
+
+@command("whoami", WhoamiFlags)
+def whoami(flags: WhoamiFlags) -> None:
+    """Show who you are on the cluster.
+
+    The name is the one that the API server knows, the Id the hash of it that Arena puts on jobs, and
+    IsAdminUser what Arena's configuration says.
+    """
+    from arena_topo.cluster.doctor import whoami as identify
+    from arena_topo.kube.session import connect
+
+    user = identify(connect(flags.kube), arena_namespace=flags.kube.arena.arena_namespace)
+    # Arena's document, to the byte.
+    document = {"Name": user.name, "Id": user.id, "IsAdminUser": user.is_admin}
+    click.echo(json.dumps(document, separators=(",", ":"), ensure_ascii=False))
