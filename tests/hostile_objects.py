@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from arena_topo.model import keys
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Slot
-from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage, encode
 from arena_topo.model.text.json import cut
 from tests.cluster.clusters import deployment
 from tests.fakes import Answer, Call, unserved

@@ -1,19 +1,24 @@
 """API objects as the real operators make them, and the view of a job, for tests that need no cluster."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job_view import JobStatus, JobView
+from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
+from arena_topo.model.plan_record import PlanRecord, Slot, Stage, encode
 
 CREATED = "2026-11-21T01:00:00Z"
 
 
-def mpijob(name: str, version: ApiVersion = ApiVersion.V2BETA1, *, workers: int = 4, **extra: Any) -> Object:
-    """Return a submitted MPIJob; *extra* keys are merged in at the top."""
-    container = {"name": "mpi", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+def mpijob(
+    name: str, version: ApiVersion = ApiVersion.V2BETA1, *, workers: int = 4, gpus: int = 1, **extra: Any
+) -> Object:
+    """Return a submitted MPIJob with *gpus* for each worker; *extra* keys are merged in at the top."""
+    container = {"name": "mpi", "image": "i", "resources": {"limits": {"nvidia.com/gpu": str(gpus)}}}
     template = {"spec": {"containers": [container]}}
     if version is ApiVersion.V1ALPHA1:
         spec: Object = {"replicas": workers, "template": template}
@@ -52,6 +57,47 @@ def pod(name: str, *, role: str = "worker", phase: str = "Running", node: str = 
         },
         "status": {"phase": phase, "containerStatuses": statuses, **extra},
     }
+
+
+def ready_node(name: str, amounts: Mapping[str, str], labels: Mapping[str, str] | None = None) -> Object:
+    """Return a node that is ready and has *amounts* of each resource, all of them allocatable."""
+    return {
+        "metadata": {
+            "name": name,
+            "uid": f"node-{name}",
+            "labels": {"kubernetes.io/hostname": name, **(labels or {})},
+        },
+        "spec": {},
+        "status": {
+            "capacity": dict(amounts),
+            "allocatable": dict(amounts),
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def plan_record(
+    *places: str | tuple[str, tuple[int, ...] | None],
+    gpus: int = 1,
+    requests: Mapping[str, int] | None = None,
+    stage: Stage = Stage.CONFIRMED,
+    **fields: Any,
+) -> PlanRecord:
+    """Return a plan with a worker at each of *places*, a node or a node and its GPUs; each requests *gpus* and *requests*."""
+    named = [(place, None) if isinstance(place, str) else place for place in places]
+    return PlanRecord(
+        stage=stage,
+        slots=tuple(Slot(worker, node, on) for worker, (node, on) in enumerate(named)),
+        worker_requests={"nvidia.com/gpu": gpus, **(requests or {})},
+        **fields,
+    )
+
+
+def with_plan(job: Object, plan: PlanRecord | str) -> Object:
+    """Return *job* with *plan*, or with a text in its place."""
+    text = plan if isinstance(plan, str) else encode(plan)
+    annotations = {**job["metadata"].get("annotations", {}), PLAN: text}
+    return {**job, "metadata": {**job["metadata"], "annotations": annotations}}
 
 
 def condition(kind: str, **extra: str) -> Object:

@@ -162,7 +162,7 @@ SPARED_OFFLINE = (
     "arena_topo.planner.plan",
     "arena_topo.jobs.lookup",
     "arena_topo.jobs.reserve",
-    "arena_topo.jobs.planned",
+    "arena_topo.jobs.submit",
     "arena_topo.model.cluster",
     "arena_topo.model.job_view",
 )

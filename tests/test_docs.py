@@ -12,7 +12,7 @@ from arena_topo.cli.options.common import ArenaFlags
 from arena_topo.cli.refused import REFUSED
 from arena_topo.errors import ExitCode
 from arena_topo.model import keys
-from arena_topo.sandbox import vendor_agents as sandbox_keys
+from arena_topo.sandbox import layouts as sandbox_keys
 from benchmarks import predictions
 from tests.paths import ROOT
 

@@ -15,21 +15,21 @@ FORMS = sorted(path for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.ym
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
-def read(path: Path) -> Any:
+def read_yaml(path: Path) -> Any:
     """Return the YAML document of a file, its keys as they are written: ``on`` is no boolean in a workflow."""
     return yaml.load(path.read_text(), yaml.BaseLoader)
 
 
 def steps(workflow: Path) -> list[dict[str, Any]]:
     """Return the steps of all jobs of a workflow."""
-    return [step for job in read(workflow)["jobs"].values() for step in job["steps"]]
+    return [step for job in read_yaml(workflow)["jobs"].values() for step in job["steps"]]
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.stem)
 def test_workflows_may_only_read(workflow: Path) -> None:
     """No job gets more, and no step keeps the token that the checkout used."""
-    assert {"contents": "read"} == read(workflow)["permissions"]
-    assert [] == [name for name, job in read(workflow)["jobs"].items() if "permissions" in job]
+    assert {"contents": "read"} == read_yaml(workflow)["permissions"]
+    assert [] == [name for name, job in read_yaml(workflow)["jobs"].items() if "permissions" in job]
     checkouts = [step for step in steps(workflow) if step.get("uses", "").startswith("actions/checkout@")]
     assert checkouts == [step for step in checkouts if step["with"]["persist-credentials"] == "false"]
 
@@ -44,7 +44,7 @@ def test_actions_are_pinned(workflow: Path) -> None:
 
 def test_the_workflow_runs_what_must_pass() -> None:
     """The one script that also runs elsewhere, in every version of Python that pyproject.toml names."""
-    job = read(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["test"]
+    job = read_yaml(ROOT / ".github" / "workflows" / "ci.yml")["jobs"]["test"]
     names = [classifier.rpartition(" :: ") for classifier in PROJECT["project"]["classifiers"]]
 
     assert ".ci/run" in [step.get("run") for step in job["steps"]]
@@ -56,7 +56,7 @@ def test_the_workflow_runs_what_must_pass() -> None:
 @pytest.mark.parametrize("form", FORMS, ids=lambda path: path.stem)
 def test_forms_ask_with_names_of_their_own(form: Path) -> None:
     """The host refuses a form that has a question without a label, or an id twice."""
-    document = read(form)
+    document = read_yaml(form)
     questions = [item for item in document["body"] if item["type"] != "markdown"]
     names = [question["id"] for question in questions]
 
@@ -67,7 +67,7 @@ def test_forms_ask_with_names_of_their_own(form: Path) -> None:
 
 def test_hooks_fetch_nothing() -> None:
     """They run the tools of the checkout's own environment, the same ones as `make lint`."""
-    repositories = read(ROOT / ".pre-commit-config.yaml")["repos"]
+    repositories = read_yaml(ROOT / ".pre-commit-config.yaml")["repos"]
     hooks = [hook for repository in repositories for hook in repository["hooks"]]
     lint = re.findall(
         r"^\t\$\(BIN\)/(\S+)", (ROOT / "Makefile").read_text().split("\nlint:")[1], re.MULTILINE

@@ -5,7 +5,7 @@ from statistics import mean
 
 import pytest
 
-from arena_topo.model.parallelism import Parallelism
+from arena_topo.model.placement_options import Parallelism
 from benchmarks.groups import (
     ANY,
     BLOCKS,

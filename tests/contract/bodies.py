@@ -1,6 +1,27 @@
-"""Objects that the contract's tests create."""
+"""Objects that the contract's tests create, and the paths of their collections."""
 
 from tests.contract.client import Object
+
+_ROOTS = {
+    "daemonsets": "/apis/apps/v1",
+    "jobs": "/apis/batch/v1",
+    "jobsets": "/apis/jobset.x-k8s.io/v1alpha2",
+    "mpijobs": "/apis/kubeflow.org/v2beta1",
+    "pytorchjobs": "/apis/kubeflow.org/v1",
+    "tfjobs": "/apis/kubeflow.org/v1",
+}
+
+
+def path_of(space: str, resource: str, name: str = "") -> str:
+    """Return the path of the objects of a resource in a namespace, or of one of them."""
+    base = f"{_ROOTS.get(resource, '/api/v1')}/namespaces/{space}/{resource}"
+    return f"{base}/{name}" if name else base
+
+
+def affinity(nodes: list[str]) -> Object:
+    """Return the affinity of a pod that runs on one of *nodes* only."""
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
 
 
 def config_map(name: str, labels: dict[str, str] | None = None, **data: str) -> Object:
@@ -28,11 +49,8 @@ def mpijob(
     **policy: object,
 ) -> Object:
     """Return an MPIJob whose pods stay on *nodes*; where its commands are run, it ends with the one that is *launched*."""
-    terms = [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]
-    required = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    launcher = pod("l", command=launched, affinity=affinity)["spec"]
-    worker = pod("w", gpus=gpus, affinity=affinity)["spec"]
+    launcher = pod("l", command=launched, affinity=affinity(nodes))["spec"]
+    worker = pod("w", gpus=gpus, affinity=affinity(nodes))["spec"]
     del worker["containers"][0]["command"]
     for spec in (launcher, worker):
         del spec["restartPolicy"]

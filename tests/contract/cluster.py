@@ -28,7 +28,7 @@ def eventually(fact: Callable[[], T], what: str, timeout: float = TIMEOUT_SECOND
     end = time.monotonic() + timeout
     while not (value := fact()):
         if time.monotonic() > end:
-            raise AssertionError(f"waited {timeout:g} s in vain for {what}")
+            raise AssertionError(f"waited {timeout:g} s for {what}")
         time.sleep(0.05)
     return value
 
@@ -140,6 +140,40 @@ def connected(home: Home) -> Iterator[SandboxCluster]:
     finally:
         cluster.admin.close()
         cluster.stranger.close()
+
+
+def pods_of(cluster: Cluster, space: str, selector: str) -> list[Object]:
+    """Return the pods that *selector* chooses and that nobody deletes."""
+    found = cluster.admin.get(f"/api/v1/namespaces/{space}/pods", labelSelector=selector).body["items"]
+    return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+
+def running_pods(cluster: Cluster, space: str, selector: str, count: int, *gone: Object) -> list[Object]:
+    """Return the pods that *selector* chooses once *count* of them run, and all of *gone* have gone."""
+    left = {pod["metadata"]["uid"] for pod in gone}
+
+    def found() -> list[Object]:
+        pods = pods_of(cluster, space, selector)
+        whole = [pod["status"].get("phase") for pod in pods] == ["Running"] * count
+        return pods if whole and not left & {pod["metadata"]["uid"] for pod in pods} else []
+
+    return eventually(found, f"{count} pods that run")
+
+
+def begun_pods(cluster: Cluster, space: str, selector: str, count: int) -> list[str]:
+    """Return the names of the pods that *selector* chooses once *count* run, or have ended by themselves."""
+
+    def found() -> list[str]:
+        pods = pods_of(cluster, space, selector)
+        begun = [pod for pod in pods if pod["status"].get("phase") in {"Running", "Succeeded"}]
+        return [pod["metadata"]["name"] for pod in begun] if len(begun) == count else []
+
+    return eventually(found, f"{count} pods that have begun")
+
+
+def conditions_of(status: Object) -> dict[str, tuple[str, str]]:
+    """Return the state and the reason of each condition of a status."""
+    return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions", [])}
 
 
 @contextmanager

@@ -53,10 +53,10 @@ def exactly(**fields: object) -> Object:
     return {"name": "gpus", "exactly": {"deviceClassName": "gpu.nvidia.com", **fields}}
 
 
-def placed(value: object, space: str) -> object:
+def in_namespace(value: object, space: str) -> object:
     """Return *value* with the name of the test's namespace where it says so."""
     if isinstance(value, dict):
-        return {key: placed(each, space) for key, each in value.items()}
+        return {key: in_namespace(each, space) for key, each in value.items()}
     return value.format(space=space) if value == "{space}" else value
 
 
@@ -177,7 +177,7 @@ def path(kind: str, space: str) -> str:
 )
 def test_what_is_not_valid_is_refused(cluster: Cluster, space: str, body: Object, message: str) -> None:
     """With the API server's words, and nothing is stored."""
-    answer = cluster.admin.send("POST", path(body["kind"], space), placed(body, space))
+    answer = cluster.admin.send("POST", path(body["kind"], space), in_namespace(body, space))
 
     assert message == answer.message
     assert 404 == cluster.admin.get(f"{path(body['kind'], space)}/a").code
@@ -198,7 +198,7 @@ def test_what_is_not_valid_is_refused(cluster: Cluster, space: str, body: Object
 )
 def test_what_is_valid_is_stored(cluster: Cluster, space: str, body: Object) -> None:
     """Also at the edge of what may be."""
-    answer = cluster.admin.send("POST", path(body["kind"], space), placed(body, space))
+    answer = cluster.admin.send("POST", path(body["kind"], space), in_namespace(body, space))
     assert 201 == answer.code, answer.message
 
 

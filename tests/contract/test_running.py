@@ -2,28 +2,22 @@
 
 import pytest
 
-from tests.contract.bodies import mpijob, pod
+from tests.contract.bodies import affinity, mpijob, path_of, pod
 from tests.contract.client import Object
-from tests.contract.cluster import Cluster, eventually
+from tests.contract.cluster import Cluster, conditions_of, eventually
 
 _LABEL = "training.kubeflow.org"
 COLLECTED = 75.0
 """Seconds until all is gone: a garbage collector looks for new resource types every half minute."""
 
 
-def _path(space: str, resource: str, name: str = "") -> str:
-    roots = {"mpijobs": "/apis/kubeflow.org/v2beta1", "jobs": "/apis/batch/v1"}
-    base = f"{roots.get(resource, '/api/v1')}/namespaces/{space}/{resource}"
-    return f"{base}/{name}" if name else base
-
-
 def _started(cluster: Cluster, space: str, body: Object) -> Object:
     """Create a pod and return it once it runs."""
-    assert cluster.admin.send("POST", _path(space, "pods"), body).code == 201
+    assert cluster.admin.send("POST", path_of(space, "pods"), body).code == 201
     name = body["metadata"]["name"]
 
     def running() -> Object | None:
-        created: Object = cluster.admin.get(_path(space, "pods", name)).body
+        created: Object = cluster.admin.get(path_of(space, "pods", name)).body
         return created if created["status"].get("phase") == "Running" else None
 
     return eventually(running, f"pod {name} to run") or {}
@@ -35,10 +29,10 @@ def _waiting(cluster: Cluster, space: str, body: Object, says: str = "") -> Obje
     What a scheduler says first may be of nodes as it knew them a moment ago.
     """
     name = body["metadata"]["name"]
-    assert cluster.admin.send("POST", _path(space, "pods"), body).code == 201
+    assert cluster.admin.send("POST", path_of(space, "pods"), body).code == 201
 
     def condition() -> Object | None:
-        status = cluster.admin.get(_path(space, "pods", name)).body["status"]
+        status = cluster.admin.get(path_of(space, "pods", name)).body["status"]
         found = next((c for c in status.get("conditions", []) if c["type"] == "PodScheduled"), None)
         return found if found and says in found.get("message", "") else None
 
@@ -49,7 +43,7 @@ def _event(cluster: Cluster, space: str, reason: str) -> Object:
     """Return the first event of a *reason*, once there is one: anyone who reports it does so next to what it is about."""
 
     def found() -> Object | None:
-        events = cluster.admin.get(_path(space, "events"), fieldSelector=f"reason={reason}").body["items"]
+        events = cluster.admin.get(path_of(space, "events"), fieldSelector=f"reason={reason}").body["items"]
         return events[0] if events else None
 
     return eventually(found, f"an event {reason}") or {}
@@ -60,17 +54,16 @@ def _node_count(cluster: Cluster) -> int:
 
 
 def _conditions(cluster: Cluster, space: str, name: str) -> dict[str, tuple[str, str]]:
-    status = cluster.admin.get(_path(space, "mpijobs", name)).body.get("status", {})
-    return {c["type"]: (c["status"], c["reason"]) for c in status.get("conditions", [])}
+    return conditions_of(cluster.admin.get(path_of(space, "mpijobs", name)).body.get("status", {}))
 
 
 def _run(cluster: Cluster, space: str, body: Object) -> Object:
     """Create an MPIJob and return its launcher's pod once the job is Running."""
     name = body["metadata"]["name"]
-    assert cluster.admin.send("POST", _path(space, "mpijobs"), body).code == 201
+    assert cluster.admin.send("POST", path_of(space, "mpijobs"), body).code == 201
     eventually(lambda: "Running" in _conditions(cluster, space, name), "the job to run")
     selector = f"{_LABEL}/job-name={name},{_LABEL}/job-role=launcher"
-    launcher: Object = cluster.admin.get(_path(space, "pods"), labelSelector=selector).body["items"][0]
+    launcher: Object = cluster.admin.get(path_of(space, "pods"), labelSelector=selector).body["items"][0]
     return launcher
 
 
@@ -131,7 +124,7 @@ def test_a_running_pod_has_a_node_and_addresses(cluster: Cluster, space: str, no
 def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster, space: str) -> None:
     """The log of a pod that is not scheduled is empty, and no error."""
     _waiting(cluster, space, pod("a", node="nowhere"))
-    answer = cluster.admin.get(_path(space, "pods", "a") + "/log")
+    answer = cluster.admin.get(path_of(space, "pods", "a") + "/log")
 
     assert (204, "") == (answer.code, answer.body)
 
@@ -139,7 +132,7 @@ def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster, space: str) -> 
 def test_the_log_of_an_unknown_container_is_refused(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """A container that the pod does not have is a bad request."""
     _started(cluster, space, pod("a", node=nodes[0]))
-    answer = cluster.admin.get(_path(space, "pods", "a") + "/log", container="other")
+    answer = cluster.admin.get(path_of(space, "pods", "a") + "/log", container="other")
 
     assert (400, "container other is not valid for pod a") == (answer.code, answer.message)
 
@@ -149,7 +142,7 @@ def test_the_log_of_two_containers_needs_a_name(cluster: Cluster, space: str, no
     body = pod("a", node=nodes[0])
     body["spec"]["containers"].append({"name": "side", "image": "busybox:1.36"})
     _started(cluster, space, body)
-    answer = cluster.admin.get(_path(space, "pods", "a") + "/log")
+    answer = cluster.admin.get(path_of(space, "pods", "a") + "/log")
 
     expected = "a container name must be specified for pod a, choose one of: [main side]"
     assert expected == answer.message
@@ -159,7 +152,7 @@ def test_logs_have_tails_and_times(cluster: Cluster, space: str, nodes: list[str
     """TailLines gives the last lines, timestamps puts an RFC 3339 instant before each."""
     _started(cluster, space, pod("a", node=nodes[0]))
     cluster.print_lines(space, "a", "one", "two", "three")
-    log = _path(space, "pods", "a") + "/log"
+    log = path_of(space, "pods", "a") + "/log"
     stamped = cluster.admin.get(log, timestamps="true").body.splitlines()
 
     assert cluster.admin.get(log).body == "one\ntwo\nthree\n"
@@ -171,10 +164,10 @@ def test_logs_have_tails_and_times(cluster: Cluster, space: str, nodes: list[str
 def test_an_mpijob_becomes_the_operators_objects(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """A service, a hostfile in index order, a key, labelled workers and a launcher's Job."""
     launcher = _run(cluster, space, mpijob("vgg", nodes, gpus=2))
-    config = cluster.admin.get(_path(space, "configmaps", "vgg-config")).body
-    secret = cluster.admin.get(_path(space, "secrets", "vgg-ssh")).body
-    worker = cluster.admin.get(_path(space, "pods", "vgg-worker-1")).body
-    service = cluster.admin.get(_path(space, "services", "vgg")).body
+    config = cluster.admin.get(path_of(space, "configmaps", "vgg-config")).body
+    secret = cluster.admin.get(path_of(space, "secrets", "vgg-ssh")).body
+    worker = cluster.admin.get(path_of(space, "pods", "vgg-worker-1")).body
+    service = cluster.admin.get(path_of(space, "services", "vgg")).body
 
     hosts = [f"vgg-worker-{index}.vgg.{space}.svc slots=2" for index in range(2)]
     assert hosts == config["data"]["hostfile"].splitlines()
@@ -244,8 +237,8 @@ def test_a_launcher_gets_the_variables_of_its_mpi_and_no_other(
     body = mpijob("vgg", nodes, gpus=2)
     body["spec"]["mpiImplementation"] = implementation
     launcher = _run(cluster, space, body)
-    worker = cluster.admin.get(_path(space, "pods", "vgg-worker-0")).body
-    config = cluster.admin.get(_path(space, "configmaps", "vgg-config")).body
+    worker = cluster.admin.get(path_of(space, "pods", "vgg-worker-0")).body
+    config = cluster.admin.get(path_of(space, "configmaps", "vgg-config")).body
     own = {"K_MPI_JOB_ROLE": "launcher", "NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
 
     assert own | variables == _environment(launcher)
@@ -259,29 +252,28 @@ def _environment(pod: Object) -> dict[str, str]:
 
 def test_a_daemon_runs_on_every_node_of_its_selector(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """Each of the nodes gets one pod that says for which node it is; the status counts them."""
-    daemons = f"/apis/apps/v1/namespaces/{space}/daemonsets"
-    terms = [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]
-    required = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    spec = pod("d", affinity=affinity)["spec"] | {"restartPolicy": "Always"}
+    spec = pod("d", affinity=affinity(nodes))["spec"] | {"restartPolicy": "Always"}
     template = {"metadata": {"labels": {"app": "d"}}, "spec": spec}
     body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
     body["spec"] = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
-    assert 201 == cluster.admin.send("POST", daemons, body).code
+    assert 201 == cluster.admin.send("POST", path_of(space, "daemonsets"), body).code
 
     def status() -> Object:
-        found: Object = cluster.admin.get(f"{daemons}/d").body.get("status", {})
+        found: Object = cluster.admin.get(path_of(space, "daemonsets", "d")).body.get("status", {})
         return found
 
     eventually(lambda: status().get("numberAvailable") == 2, "both daemons to run")
-    pods = cluster.admin.get(_path(space, "pods"), labelSelector="app=d").body["items"]
+    pods = cluster.admin.get(path_of(space, "pods"), labelSelector="app=d").body["items"]
 
     assert sorted(nodes) == sorted(daemon["spec"]["nodeName"] for daemon in pods)
     assert {("DaemonSet", "d")} == {
         (owner["kind"], owner["name"]) for daemon in pods for owner in daemon["metadata"]["ownerReferences"]
     }
     counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
-    assert [2, 2, 2, 2, 1] == [status()[name] for name in (*counts, "observedGeneration")]
+    eventually(
+        lambda: [2, 2, 2, 2, 1] == [status().get(name) for name in (*counts, "observedGeneration")],
+        "all counts",
+    )
 
 
 def test_a_daemon_set_selects_its_own_pods(cluster: Cluster, space: str) -> None:
@@ -289,7 +281,7 @@ def test_a_daemon_set_selects_its_own_pods(cluster: Cluster, space: str) -> None
     body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
     template = {"metadata": {"labels": {"app": "e"}}, "spec": pod("d")["spec"] | {"restartPolicy": "Always"}}
     body["spec"] = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
-    answer = cluster.admin.send("POST", f"/apis/apps/v1/namespaces/{space}/daemonsets", body)
+    answer = cluster.admin.send("POST", path_of(space, "daemonsets"), body)
 
     assert 422 == answer.code
     assert "`selector` does not match template `labels`" in answer.message
@@ -326,7 +318,7 @@ def test_a_controllers_events_are_counted(cluster: Cluster, space: str, nodes: l
 def test_a_running_mpijob_counts_its_pods(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """Created and Running hold, and the replicas that are active are counted."""
     _run(cluster, space, mpijob("vgg", nodes))
-    status = cluster.admin.get(_path(space, "mpijobs", "vgg")).body["status"]
+    status = cluster.admin.get(path_of(space, "mpijobs", "vgg")).body["status"]
     messages = {condition["type"]: condition["message"] for condition in status["conditions"]}
 
     assert {"Launcher": {"active": 1}, "Worker": {"active": 2}} == status["replicaStatuses"]
@@ -348,24 +340,24 @@ def test_a_finished_mpijob_has_succeeded(cluster: Cluster, space: str, nodes: li
     conditions = eventually(lambda: _ended(cluster, space, "vgg"), "the job to succeed")
     workers = f"{_LABEL}/job-role=worker"
     eventually(
-        lambda: not cluster.admin.get(_path(space, "pods"), labelSelector=workers).body["items"],
+        lambda: not cluster.admin.get(path_of(space, "pods"), labelSelector=workers).body["items"],
         "the workers to go",
     )
 
     assert ("True", "MPIJobSucceeded") == conditions["Succeeded"]
     assert conditions["Running"][0] == "False"
     assert conditions["Created"] == ("True", "MPIJobCreated")
-    assert "completionTime" in cluster.admin.get(_path(space, "mpijobs", "vgg")).body["status"]
+    assert "completionTime" in cluster.admin.get(path_of(space, "mpijobs", "vgg")).body["status"]
 
 
 def test_a_suspended_mpijob_has_no_workers(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """With suspend the job says so and creates no pods; without it they are created."""
     body = mpijob("vgg", nodes, suspend=True)
-    cluster.admin.send("POST", _path(space, "mpijobs"), body)
+    cluster.admin.send("POST", path_of(space, "mpijobs"), body)
     eventually(lambda: "Suspended" in _conditions(cluster, space, "vgg"), "the suspension")
-    before = cluster.admin.get(_path(space, "pods")).body["items"]
+    before = cluster.admin.get(path_of(space, "pods")).body["items"]
     patch = {"spec": {"runPolicy": {"suspend": False}}}
-    cluster.admin.send("PATCH", _path(space, "mpijobs", "vgg"), patch, "application/merge-patch+json")
+    cluster.admin.send("PATCH", path_of(space, "mpijobs", "vgg"), patch, "application/merge-patch+json")
 
     def resumed() -> dict[str, tuple[str, str]]:
         found = _conditions(cluster, space, "vgg")
@@ -379,24 +371,24 @@ def test_a_waiting_launcher_comes_after_its_workers(cluster: Cluster, space: str
     """With WaitForWorkersReady there is no launcher while a worker has no place."""
     body = mpijob("vgg", nodes, gpus=1000)
     body["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
-    cluster.admin.send("POST", _path(space, "mpijobs"), body)
-    eventually(lambda: len(cluster.admin.get(_path(space, "pods")).body["items"]) == 2, "both workers")
+    cluster.admin.send("POST", path_of(space, "mpijobs"), body)
+    eventually(lambda: len(cluster.admin.get(path_of(space, "pods")).body["items"]) == 2, "both workers")
     # The operator says so once it has created all that it creates.
     eventually(lambda: "Created" in _conditions(cluster, space, "vgg"), "the operator to be through")
 
-    assert cluster.admin.get(_path(space, "jobs", "vgg-launcher")).code == 404
+    assert cluster.admin.get(path_of(space, "jobs", "vgg-launcher")).code == 404
 
 
 def test_a_deleted_mpijob_leaves_nothing(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """With background propagation all that the job owned goes after it."""
     _run(cluster, space, mpijob("vgg", nodes))
     options = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
-    answer = cluster.admin.send("DELETE", _path(space, "mpijobs", "vgg"), options)
+    answer = cluster.admin.send("DELETE", path_of(space, "mpijobs", "vgg"), options)
 
     def left() -> list[str]:
         names = []
         for resource in ("mpijobs", "jobs", "pods", "services", "secrets", "configmaps"):
-            items = cluster.admin.get(_path(space, resource)).body["items"]
+            items = cluster.admin.get(path_of(space, resource)).body["items"]
             names += [
                 item["metadata"]["name"] for item in items if item["metadata"]["name"].startswith("vgg")
             ]
@@ -411,7 +403,7 @@ def test_a_deletion_by_uid_spares_another(cluster: Cluster, space: str, nodes: l
     """A precondition on the uid that does not hold is a Conflict."""
     _started(cluster, space, pod("a", node=nodes[0]))
     options = {"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}}
-    answer = cluster.admin.send("DELETE", _path(space, "pods", "a"), options)
+    answer = cluster.admin.send("DELETE", path_of(space, "pods", "a"), options)
 
     assert (409, "Conflict") == (answer.code, answer.reason)
     assert answer.message.startswith(

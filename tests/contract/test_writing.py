@@ -5,17 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.bodies import config_map, mpijob, pod
+from tests.contract.bodies import config_map, mpijob, path_of, pod
 from tests.contract.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Object
 from tests.contract.cluster import Cluster, eventually
 
 
 def _maps(space: str, name: str = "") -> str:
     return f"/api/v1/namespaces/{space}/configmaps" + (f"/{name}" if name else "")
-
-
-def _jobs(space: str, name: str = "") -> str:
-    return f"/apis/kubeflow.org/v2beta1/namespaces/{space}/mpijobs" + (f"/{name}" if name else "")
 
 
 def test_a_created_object_has_identity(cluster: Cluster, space: str) -> None:
@@ -47,15 +43,15 @@ def test_a_taken_name_is_refused(cluster: Cluster, space: str) -> None:
 
 def test_a_dry_run_of_a_taken_name_is_refused(cluster: Cluster, space: str) -> None:
     """A dry run finds that a name is taken."""
-    cluster.admin.send("POST", _jobs(space), mpijob("a", ["nowhere"], suspend=True))
-    answer = cluster.admin.send("POST", _jobs(space), mpijob("a", ["nowhere"]), dryRun="All")
+    cluster.admin.send("POST", path_of(space, "mpijobs"), mpijob("a", ["nowhere"], suspend=True))
+    answer = cluster.admin.send("POST", path_of(space, "mpijobs"), mpijob("a", ["nowhere"]), dryRun="All")
 
     assert answer.message == 'mpijobs.kubeflow.org "a" already exists'
 
 
 def test_an_absent_object_is_named(cluster: Cluster, space: str) -> None:
     """What is not there is NotFound, with the group in its resource's name."""
-    answer = cluster.admin.get(_jobs(space, "nope"))
+    answer = cluster.admin.get(path_of(space, "mpijobs", "nope"))
 
     assert (404, "NotFound") == (answer.code, answer.reason)
     assert answer.message == 'mpijobs.kubeflow.org "nope" not found'
@@ -88,7 +84,9 @@ def test_strict_validation_names_unknown_fields(cluster: Cluster, space: str, wh
     body = mpijob("a", ["nowhere"])
     target = body["spec"] if where == "job" else body["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     target["bogus"] = 1
-    answer = cluster.admin.send("POST", _jobs(space), body, fieldValidation="Strict", dryRun="All")
+    answer = cluster.admin.send(
+        "POST", path_of(space, "mpijobs"), body, fieldValidation="Strict", dryRun="All"
+    )
 
     assert (400, "BadRequest") == (answer.code, answer.reason)
     assert f'strict decoding error: unknown field "{path}"' in answer.message
@@ -117,7 +115,7 @@ def test_a_wrong_type_is_invalid(cluster: Cluster, space: str) -> None:
     """A value of the wrong type in a custom resource is Invalid with its path and both types."""
     body = mpijob("a", ["nowhere"])
     body["spec"]["slotsPerWorker"] = "two"
-    answer = cluster.admin.send("POST", _jobs(space), body, dryRun="All")
+    answer = cluster.admin.send("POST", path_of(space, "mpijobs"), body, dryRun="All")
 
     assert (422, "Invalid") == (answer.code, answer.reason)
     assert answer.message == (
@@ -130,7 +128,7 @@ def test_a_value_outside_an_enum_is_invalid(cluster: Cluster, space: str) -> Non
     """A value that an enum does not have is Invalid, with the values there are."""
     body = mpijob("a", ["nowhere"])
     body["spec"]["mpiImplementation"] = "LAM"
-    answer = cluster.admin.send("POST", _jobs(space), body, dryRun="All")
+    answer = cluster.admin.send("POST", path_of(space, "mpijobs"), body, dryRun="All")
 
     assert answer.message == (
         'MPIJob.kubeflow.org "a" is invalid: spec.mpiImplementation: Unsupported value: "LAM": '
@@ -150,7 +148,7 @@ def test_a_bad_name_is_invalid(cluster: Cluster, space: str) -> None:
 
 def test_crd_defaults_are_filled(cluster: Cluster, space: str) -> None:
     """The MPIJob's own defaults are there after creation."""
-    answer = cluster.admin.send("POST", _jobs(space), mpijob("a", ["nowhere"]), dryRun="All")
+    answer = cluster.admin.send("POST", path_of(space, "mpijobs"), mpijob("a", ["nowhere"]), dryRun="All")
 
     assert answer.body["spec"]["launcherCreationPolicy"] == "AtStartup"
     assert answer.body["spec"]["sshAuthMountPath"] == "/root/.ssh"
@@ -199,8 +197,8 @@ def test_patches_change_what_they_name(cluster: Cluster, space: str, media: str,
 
 def test_custom_resources_take_no_strategic_patch(cluster: Cluster, space: str) -> None:
     """A strategic merge patch of a custom resource is an unsupported media type."""
-    cluster.admin.send("POST", _jobs(space), mpijob("a", ["nowhere"], suspend=True))
-    answer = cluster.admin.send("PATCH", _jobs(space, "a"), {"spec": {}}, STRATEGIC_PATCH)
+    cluster.admin.send("POST", path_of(space, "mpijobs"), mpijob("a", ["nowhere"], suspend=True))
+    answer = cluster.admin.send("PATCH", path_of(space, "mpijobs", "a"), {"spec": {}}, STRATEGIC_PATCH)
 
     assert (415, "UnsupportedMediaType") == (answer.code, answer.reason)
 
@@ -246,7 +244,7 @@ def test_a_gated_pod_takes_a_node_with_its_gate(cluster: Cluster, space: str) ->
 
 def test_whoever_may_not_write_is_forbidden(cluster: Cluster, space: str) -> None:
     """Without permission a creation is Forbidden, with user, verb, resource, group and namespace."""
-    answer = cluster.stranger.send("POST", _jobs(space), mpijob("a", ["nowhere"]))
+    answer = cluster.stranger.send("POST", path_of(space, "mpijobs"), mpijob("a", ["nowhere"]))
 
     assert (403, "Forbidden") == (answer.code, answer.reason)
     assert answer.message.startswith("mpijobs.kubeflow.org is forbidden: User ")

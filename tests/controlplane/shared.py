@@ -125,7 +125,7 @@ def _lives(pid: int) -> bool:
         os.kill(pid, 0)
     except OSError:
         return False
-    return guardian.read(pid, "stat").rpartition(b")")[2].split()[:1] != [b"Z"]
+    return guardian.read_proc(pid, "stat").rpartition(b")")[2].split()[:1] != [b"Z"]
 
 
 if __name__ == "__main__":

@@ -114,6 +114,15 @@ def inside(args: Sequence[str], env: Mapping[str, str]) -> Outcome:
         return Outcome(code, out.text(), err.text())
 
 
+def submit_gang(
+    arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 250
+) -> Outcome:
+    """Submit a gang that is planned."""
+    shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", "--image=train")
+    gang = ("submit", "mpi", "--gang", "--gputopology")
+    return arena(*gang, *shape, *flags, "--", "mpirun", timeout=timeout)
+
+
 @cache
 def let_rest_what_lives() -> None:
     """Keep what this process has loaded out of the search for garbage after each command, which would take longer than that."""

@@ -100,17 +100,3 @@ def running_workers(kube: Kube, namespace: str, job: str, count: int) -> list[Ob
 
     found = eventually(all_run, f"{count} workers of {job} that run")
     return sorted(found, key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
-
-
-def nodes_of(workers: list[Object]) -> list[str]:
-    """Return the node of each worker."""
-    return [pod["spec"]["nodeName"] for pod in workers]
-
-
-def made_again(kube: Kube, namespace: str, pod: Object) -> Object:
-    """Delete a worker's pod, and return the one that the operator makes in its place once it runs."""
-    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
-    kube.delete("v1", "Pod", name, namespace, gracePeriodSeconds="0")
-    return kube.wait_for(
-        "v1", "Pod", name, namespace, until=lambda new: new["metadata"]["uid"] != uid and pods.running(new)
-    )

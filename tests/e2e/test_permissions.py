@@ -113,13 +113,13 @@ def test_one_right_less_is_told(
     arena = user(*lacking)
     outcome = submit(arena, "job")
     assert 0 == outcome.code
-    assert f"you may not {told}" in outcome.err
+    assert f"you cannot {told}" in outcome.err
     assert "arena-topo.dev/plan" not in kube.get("kubeflow.org/v2beta1", "MPIJob", "job", namespace)[
         "metadata"
     ].get("annotations", {})
     refused = submit(arena, "pinned", "--pin=workers")
     assert 1 == refused.code
-    assert f"error: the job cannot be planned: you may not {told}" in refused.err
+    assert f"error: the job cannot be planned: you cannot {told}" in refused.err
     assert "Traceback" not in refused.err
     assert None is kube.find("kubeflow.org/v2beta1", "MPIJob", "pinned", namespace)
 

@@ -242,10 +242,10 @@ def _processes_of_run(run: str, folder: Path) -> Iterable[tuple[str, float]]:
     mark, home = f"{guardian.MARK}={run}".encode(), b"HOME="
     planes = str(folder).encode()
     for pid in guardian.pids():
-        environment = guardian.read(pid, "environ").split(b"\0")
+        environment = guardian.read_proc(pid, "environ").split(b"\0")
         if mark in environment or any(each.startswith(home) and planes in each for each in environment):
-            pages = guardian.read(pid, "statm").split()
-            name = guardian.read(pid, "comm").decode(errors="replace").strip()
+            pages = guardian.read_proc(pid, "statm").split()
+            name = guardian.read_proc(pid, "comm").decode(errors="replace").strip()
             if len(pages) > 1:
                 yield name, int(pages[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
@@ -253,5 +253,5 @@ def _processes_of_run(run: str, folder: Path) -> Iterable[tuple[str, float]]:
 def _cpu_of(pid: int) -> float:
     """Return the CPU seconds of a process that runs; 0 where nobody tells."""
     # Field 2, the command in brackets, may hold spaces: utime and stime are the 12th and 13th after it (proc(5)).
-    fields = guardian.read(pid, "stat").rpartition(b")")[2].split()
+    fields = guardian.read_proc(pid, "stat").rpartition(b")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0.0

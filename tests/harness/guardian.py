@@ -29,8 +29,8 @@ _PAUSE_SECONDS = 0.1
 def processes_of(run: str) -> dict[int, str]:
     """Return the processes that bear the mark *run*, pid -> command line, without this one."""
     wanted = f"{MARK}={run}".encode()
-    return {pid: read(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
-            for pid in pids() if wanted in read(pid, "environ").split(b"\0")}  # fmt: skip
+    return {pid: read_proc(pid, "cmdline").replace(b"\0", b" ").decode(errors="replace").strip()
+            for pid in pids() if wanted in read_proc(pid, "environ").split(b"\0")}  # fmt: skip
 
 
 def pids() -> Iterator[int]:
@@ -39,7 +39,7 @@ def pids() -> Iterator[int]:
     return (int(name) for name in names if name.isdigit() and int(name) != os.getpid())
 
 
-def read(pid: int, file: str) -> bytes:
+def read_proc(pid: int, file: str) -> bytes:
     """Return what ``/proc`` says of a process in *file*, nothing where it has ended or is somebody else's."""
     try:
         with open(f"/proc/{pid}/{file}", "rb") as stream:  # noqa: PTH123  # see above

@@ -16,7 +16,7 @@ import pytest
 
 from arena_topo.cli.errors import run
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import let_rest_what_lives
+from tests.e2e.arena import Outcome, let_rest_what_lives
 from tests.hostile.commands import COMMANDS, LASTING
 from tests.hostile.front import Front, front
 from tests.sandbox.served import served
@@ -27,15 +27,6 @@ _NUMBERS = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-@dataclass(frozen=True, slots=True)
 class Typed:
     """A command with its words, and the job that it is about."""
 
@@ -43,7 +34,7 @@ class Typed:
     job: str = ""
 
 
-Perform = Callable[..., Done]
+Perform = Callable[..., Outcome]
 
 ON_CTRL_C = 130
 LOOK = 0.5
@@ -117,10 +108,10 @@ def perform(cluster: Front, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
         monkeypatch.setenv(variable, str(tmp_path / variable))
     monkeypatch.setattr("sys.argv", ["arena-topo"])
 
-    def performed(words: Typed, *flags: str) -> Done:
+    def performed(words: Typed, *flags: str) -> Outcome:
         code = run([words.args[0], *flags, *words.args[1:]])
         printed = capfd.readouterr()
-        return Done(int(code), printed.out, printed.err)
+        return Outcome(int(code), printed.out, printed.err)
 
     return performed
 
@@ -133,7 +124,7 @@ def perform_lasting(cluster: Front, tmp_path: Path) -> Perform:
     # A signal that comes while the process writes down which lines ran would be reported by the measurement itself.
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
 
-    def performed(words: Typed, *flags: str, reached: int) -> Done:
+    def performed(words: Typed, *flags: str, reached: int) -> Outcome:
         command = [sys.executable, "-m", "arena_topo", words.args[0], *flags, *words.args[1:]]
         out, err = tmp_path / "out", tmp_path / "err"
         with out.open("w") as stdout, err.open("w") as stderr:
@@ -153,6 +144,6 @@ def perform_lasting(cluster: Front, tmp_path: Path) -> Perform:
         printed = (out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
         # A process that is about to leave dies of the signal, which shells report by the same code.
         is_killed = process.returncode == -signal.SIGINT
-        return Done(ON_CTRL_C if is_killed else process.returncode, *printed)
+        return Outcome(ON_CTRL_C if is_killed else process.returncode, *printed)
 
     return performed

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet  # pytest has no public name for it
 
+from tests.e2e.arena import Outcome
 from tests.hostile.answers import ANSWERS, SLOW
 from tests.hostile.commands import ASKS_NOTHING, COMMANDS, LASTING, asking
-from tests.hostile.conftest import JOBS, ON_CTRL_C, Done, Perform, typed
+from tests.hostile.conftest import JOBS, ON_CTRL_C, Perform, typed
 from tests.hostile.front import Front
 
 # A command leaves its connection to the end of its process, which here is that of the test.
@@ -88,7 +89,7 @@ def test_every_command_that_lasts_meets_an_answer_to_each_of_its_requests() -> N
     assert {(command, request) for command in LASTING for request in _FIRST} == first
 
 
-def faults(done: Done, *allowed: int) -> list[str]:
+def faults(done: Outcome, *allowed: int) -> list[str]:
     """Return what no command may do, whatever a server answers."""
     errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
     return [

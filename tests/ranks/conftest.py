@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 from tests.ranks.cluster import RankCluster
 from tests.ranks.fabric import Fabric, two_tiers
 from tests.ranks.images import ImageSpec, build_images
-from tests.ranks.jobs import MPIJOB, Jobs
+from tests.ranks.jobs import Jobs
 
 StartNodes = Callable[[Fabric], RankCluster]
 

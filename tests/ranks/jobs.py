@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from arena_topo.model.plan_record import PlanRecord, decode, plan_text
 from tests.controlplane.kube import Kube, Object
-from tests.controlplane.machines.pods import running
+from tests.controlplane.machines.pods import MPIJOB, running
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 from tests.ranks.images import RANKS
 
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
 _LOG_SECONDS = 60.0
 _MPIRUN = "mpirun --allow-run-as-root --bind-to none --map-by slot"

@@ -14,7 +14,7 @@ from tests.controlplane.polling import eventually
 from tests.ranks.cluster import RankCluster
 
 
-def pod(script: str, **spec: object) -> Object:
+def pod_with_script(script: str, **spec: object) -> Object:
     """Return a pod whose container ``main`` runs *script*."""
     container = {"name": "main", "image": "ranks", "command": ["bash", "-c", script]}
     return {
@@ -69,7 +69,7 @@ def test_nothing_is_left_of_a_killed_agent(nodes: RankCluster, kube: Kube, names
     """After SIGKILL its processes, namespaces, bridges and mounts are gone, and so are those of its pods."""
     mounts_before = Path("/proc/self/mountinfo").read_text()
     links_before = set(Path("/sys/class/net").iterdir())
-    kube.create(pod("sleep 600 & sleep 600"), namespace)
+    kube.create(pod_with_script("sleep 600 & sleep 600"), namespace)
     kube.wait_for("v1", "Pod", "pod", namespace, until=pods.running)
     processes = eventually(lambda: _with_sleepers(nodes.pid), "the pod's processes")
     namespaces = namespaces_of(processes)
@@ -106,7 +106,7 @@ def test_a_pod_sees_its_volumes_and_variables(kube: Kube, namespace: str) -> Non
         'echo "$A|$B|$C|$D|$(cat /cm/k)|$(stat -Lc %a /s/id)|$(cat /s/id)|$(cat /etc/labels)|$(hostname)"; '
         "exit 7"
     )
-    manifest = pod(script)
+    manifest = pod_with_script(script)
     manifest["metadata"]["labels"] = {"colour": "blue"}
     manifest["spec"]["volumes"] = [
         {"name": "cm", "configMap": {"name": "cm"}},
@@ -149,7 +149,9 @@ def test_init_containers_run_first_and_containers_again(kube: Kube, namespace: s
     """An init container leaves a file in a volume; the container fails once, and is started again."""
     script = "cat /shared/word; [ -f /shared/again ] && exit 0; touch /shared/again; echo once; exit 1"
     mount = [{"name": "shared", "mountPath": "/shared"}]
-    manifest = pod(script, restartPolicy="OnFailure", volumes=[{"name": "shared", "emptyDir": {}}])
+    manifest = pod_with_script(
+        script, restartPolicy="OnFailure", volumes=[{"name": "shared", "emptyDir": {}}]
+    )
     manifest["spec"]["containers"][0]["volumeMounts"] = mount
     first = {"name": "first", "image": "ranks", "command": ["bash", "-c", "echo hello > /shared/word"]}
     manifest["spec"]["initContainers"] = [{**first, "volumeMounts": mount}]
@@ -167,7 +169,7 @@ def test_init_containers_run_first_and_containers_again(kube: Kube, namespace: s
 @pytest.mark.usefixtures("nodes")
 def test_a_pod_is_ready_when_its_probe_says_so(kube: Kube, namespace: str, tmp_path: Path) -> None:
     """Until then it runs and is not Ready; asked to end, it may say a last word and choose its code."""
-    manifest = pod("trap 'exit 3' TERM; touch /host/trap; while :; do sleep 0.1; done")
+    manifest = pod_with_script("trap 'exit 3' TERM; touch /host/trap; while :; do sleep 0.1; done")
     manifest["spec"]["volumes"] = [{"name": "host", "hostPath": {"path": str(tmp_path)}}]
     probe = {"exec": {"command": ["test", "-f", "/host/ready"]}, "periodSeconds": 1, "timeoutSeconds": 10}
     container = manifest["spec"]["containers"][0]
@@ -189,7 +191,7 @@ def test_a_pod_is_ready_when_its_probe_says_so(kube: Kube, namespace: str, tmp_p
 @pytest.mark.usefixtures("nodes")
 def test_other_probes_wait_for_the_startup_probe(kube: Kube, namespace: str, tmp_path: Path) -> None:
     """A container that takes its time is neither Ready nor killed by its liveness probe before it has started."""
-    manifest = pod("touch /host/runs; while :; do sleep 0.1; done")
+    manifest = pod_with_script("touch /host/runs; while :; do sleep 0.1; done")
     manifest["spec"]["volumes"] = [{"name": "host", "hostPath": {"path": str(tmp_path)}}]
     started = {"exec": {"command": ["test", "-f", "/host/started"]}, "failureThreshold": 1000}
     alive = {"exec": {"command": ["bash", "-c", "echo . >> /host/asked; test -f /host/started"]}}

@@ -65,7 +65,7 @@ def remove_filler(jobs: Jobs) -> None:
     jobs.kube.wait_gone("v1", "Pod", "filler", jobs.namespace)
 
 
-def places(jobs: Jobs, name: str) -> list[str]:
+def nodes_of_workers(jobs: Jobs, name: str) -> list[str]:
     """Return the nodes of the workers of a job that have one."""
     return [pod["spec"]["nodeName"] for pod in jobs.pods(name, "worker") if pod["spec"].get("nodeName")]
 
@@ -74,7 +74,7 @@ def free_gpus(jobs: Jobs) -> dict[str, int]:
     """Return how many GPUs of each node no pod of the jobs holds."""
     free = {"node-a": 4, "node-b": 4}
     for name, gpus in _WANTED.items():
-        for node in places(jobs, name):
+        for node in nodes_of_workers(jobs, name):
             free[node] -= gpus
     return free
 
@@ -94,7 +94,9 @@ def test_without_a_gang_they_deadlock(jobs: Jobs) -> None:
     for name in _WANTED:
         eventually(partial(half_runs, jobs, name), f"one worker of {name} to run")
 
-    assert {"large": ["node-a"], "small": ["node-b"]} == {name: places(jobs, name) for name in _WANTED}
+    assert {"large": ["node-a"], "small": ["node-b"]} == {
+        name: nodes_of_workers(jobs, name) for name in _WANTED
+    }
     # Whatever a scheduler does, no node has room for the second worker of either.
     assert max(free_gpus(jobs).values()) < min(_WANTED.values())
     assert [] == [pod for name in _WANTED for pod in jobs.pods(name, "launcher")]
@@ -110,7 +112,7 @@ def test_as_gangs_of_the_scheduler_they_run_in_turn_and_nobody_resumes(jobs: Job
     contend(jobs, "--gang", "--gang-scheduler=native")
     assert 2 == len(jobs.ranks("small"))
     jobs.wait("small", "SUCCEEDED")
-    assert [] == places(jobs, "large")
+    assert [] == nodes_of_workers(jobs, "large")
 
     remove_filler(jobs)
     assert 2 == len(jobs.ranks("large"))

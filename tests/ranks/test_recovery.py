@@ -3,10 +3,11 @@
 import pytest
 
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines.pods import MPIJOB, replaced
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.pinning import acts, admission_policy
-from tests.ranks.jobs import MPIJOB, Jobs, mpirun, places_of, ranks_in, running_ranks
+from tests.ranks.jobs import Jobs, mpirun, places_of, ranks_in, running_ranks
 
 pytestmark = pytest.mark.usefixtures("nodes")
 
@@ -17,12 +18,7 @@ _ENDLESS = mpirun(2, "--until", "/never")
 def lose_a_worker(jobs: Jobs, kube: Kube, name: str) -> str:
     """Delete a worker of a job whose ranks run, and return the uid of the one that the operator creates for it."""
     running_ranks(jobs, name, 2)
-    uid = kube.get("v1", "Pod", f"{name}-worker-1", jobs.namespace)["metadata"]["uid"]
-    kube.delete("v1", "Pod", f"{name}-worker-1", jobs.namespace, gracePeriodSeconds="0")
-    new = kube.wait_for(
-        "v1", "Pod", f"{name}-worker-1", jobs.namespace, until=lambda pod: pod["metadata"]["uid"] != uid
-    )
-    return str(new["metadata"]["uid"])
+    return str(replaced(kube, jobs.namespace, f"{name}-worker-1")["metadata"]["uid"])
 
 
 def once(jobs: Jobs, kube: Kube) -> str:

@@ -2,79 +2,46 @@
 
 import pytest
 
-from tests.contract.bodies import pod
+from tests.contract.bodies import affinity, path_of, pod
 from tests.contract.client import MERGE_PATCH, Answer, Object
-from tests.contract.cluster import Cluster, eventually
+from tests.contract.cluster import Cluster, begun_pods, conditions_of, eventually, pods_of, running_pods
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
+_OWN = "batch.kubernetes.io/job-name=job"
 _TRACKING = "batch.kubernetes.io/job-tracking"
 
 
-def path(space: str, resource: str, name: str = "") -> str:
-    """Return the path of a Job, or of an object of the core."""
-    root = "/apis/batch/v1" if resource == "jobs" else "/api/v1"
-    base = f"{root}/namespaces/{space}/{resource}"
-    return f"{base}/{name}" if name else base
-
-
-def job(nodes: list[str], **spec: object) -> Object:
+def indexed_job(nodes: list[str], **spec: object) -> Object:
     """Return an indexed Job of three pods, which run for a while on *nodes*."""
-    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    template = {"spec": pod("p", command="sleep infinity", affinity={"nodeAffinity": required})["spec"]}
+    template = {"spec": pod("p", command="sleep infinity", affinity=affinity(nodes))["spec"]}
     body = {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "template": template, **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": body}
 
 
 def created(cluster: Cluster, space: str, body: Object) -> Answer:
     """Create a Job."""
-    answer = cluster.admin.send("POST", path(space, "jobs"), body)
+    answer = cluster.admin.send("POST", path_of(space, "jobs"), body)
     assert 201 == answer.code, answer.message
     return answer
 
 
 def changed(cluster: Cluster, space: str, **spec: object) -> Answer:
     """Change the spec of the Job by a merge patch."""
-    return cluster.admin.send("PATCH", path(space, "jobs", "job"), {"spec": spec}, MERGE_PATCH)
+    return cluster.admin.send("PATCH", path_of(space, "jobs", "job"), {"spec": spec}, MERGE_PATCH)
 
 
-def pods(cluster: Cluster, space: str) -> dict[str, Object]:
-    """Return the pods of the Job that nobody deletes, by their index."""
-    found = cluster.admin.get(path(space, "pods"), labelSelector="batch.kubernetes.io/job-name=job").body
+def running(cluster: Cluster, space: str, count: int = 3, *gone: Object) -> dict[str, Object]:
+    """Return the pods by their index once *count* of them run, and all of *gone* have gone."""
     return {
-        pod["metadata"]["labels"][_INDEX]: pod
-        for pod in found["items"]
-        if "deletionTimestamp" not in pod["metadata"]
+        pod["metadata"]["labels"][_INDEX]: pod for pod in running_pods(cluster, space, _OWN, count, *gone)
     }
-
-
-def running(cluster: Cluster, space: str, count: int = 3, without: str = "") -> dict[str, Object]:
-    """Return the pods by their index once *count* of them run, and none has the uid *without*."""
-
-    def found() -> dict[str, Object]:
-        each = pods(cluster, space)
-        whole = [pod["status"].get("phase") for pod in each.values()] == ["Running"] * count
-        return each if whole and without not in {pod["metadata"]["uid"] for pod in each.values()} else {}
-
-    return eventually(found, f"{count} pods that run")
-
-
-def started(cluster: Cluster, space: str, count: int = 3) -> list[str]:
-    """Return the names of the pods once *count* of them run, or have ended by themselves."""
-
-    def found() -> list[str]:
-        each = pods(cluster, space).values()
-        begun = [pod for pod in each if pod["status"].get("phase") in {"Running", "Succeeded"}]
-        return [pod["metadata"]["name"] for pod in begun] if len(begun) == count else []
-
-    return eventually(found, f"{count} pods that have begun")
 
 
 def status(cluster: Cluster, space: str, **expected: object) -> Object:
     """Return the status of the Job once it has the *expected* values."""
 
     def found() -> Object:
-        state: Object = cluster.admin.get(path(space, "jobs", "job")).body.get("status", {})
+        state: Object = cluster.admin.get(path_of(space, "jobs", "job")).body.get("status", {})
         return state if expected.items() <= state.items() else {}
 
     return eventually(found, f"a status with {expected}")
@@ -88,24 +55,19 @@ def said(cluster: Cluster, space: str, condition: str, state: str, **expected: o
 
     def found() -> Object:
         seen = status(cluster, space, **expected)
-        return seen if conditions(seen).get(condition, ("", ""))[0] == state else {}
+        return seen if conditions_of(seen).get(condition, ("", ""))[0] == state else {}
 
     return eventually(found, f"{condition} to be {state}")
 
 
-def conditions(state: Object) -> dict[str, tuple[str, str]]:
-    """Return the state and the reason of each condition of a status."""
-    return {each["type"]: (each["status"], each["reason"]) for each in state.get("conditions", [])}
-
-
 def test_each_pod_has_an_index_and_is_told(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """By label, annotation, host name and environment; a finalizer keeps it until it is counted."""
-    created(cluster, space, job(nodes))
+    created(cluster, space, indexed_job(nodes))
     found = running(cluster, space)
 
     assert {"0", "1", "2"} == found.keys()
     meta, spec = found["1"]["metadata"], found["1"]["spec"]
-    uid = cluster.admin.get(path(space, "jobs", "job")).body["metadata"]["uid"]
+    uid = cluster.admin.get(path_of(space, "jobs", "job")).body["metadata"]["uid"]
     assert {
         "batch.kubernetes.io/controller-uid": uid,
         "batch.kubernetes.io/job-name": "job",
@@ -125,7 +87,7 @@ def test_each_pod_has_an_index_and_is_told(cluster: Cluster, space: str, nodes: 
 
 def test_a_new_job_has_a_selector_and_defaults(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """In the answer to its creation, so that anyone who changes its template loses no label."""
-    body = created(cluster, space, job(nodes, suspend=True)).body
+    body = created(cluster, space, indexed_job(nodes, suspend=True)).body
     uid = body["metadata"]["uid"]
 
     assert {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}} == body["spec"]["selector"]
@@ -136,51 +98,51 @@ def test_a_new_job_has_a_selector_and_defaults(cluster: Cluster, space: str, nod
 
 def test_a_deleted_pod_has_failed_and_comes_again(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """Under its index; how often is counted even when nothing of it is left."""
-    created(cluster, space, job(nodes))
-    lost = running(cluster, space)["1"]["metadata"]
-    cluster.admin.send("DELETE", path(space, "pods", lost["name"]), {"gracePeriodSeconds": 0})
+    created(cluster, space, indexed_job(nodes))
+    lost = running(cluster, space)["1"]
+    cluster.admin.send("DELETE", path_of(space, "pods", lost["metadata"]["name"]), {"gracePeriodSeconds": 0})
 
-    assert {"0", "1", "2"} == running(cluster, space, without=lost["uid"]).keys()
+    assert {"0", "1", "2"} == running(cluster, space, 3, lost).keys()
     status(cluster, space, active=3, failed=1, ready=3)
 
 
 def test_a_job_fails_when_more_pods_fail_than_may(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """The others are stopped, and count as failed as well."""
-    created(cluster, space, job(nodes, backoffLimit=0))
+    created(cluster, space, indexed_job(nodes, backoffLimit=0))
     lost = running(cluster, space)["1"]["metadata"]
-    cluster.admin.send("DELETE", path(space, "pods", lost["name"]), {"gracePeriodSeconds": 0})
-    eventually(lambda: not pods(cluster, space), "the pods to go")
+    cluster.admin.send("DELETE", path_of(space, "pods", lost["name"]), {"gracePeriodSeconds": 0})
+    eventually(lambda: not pods_of(cluster, space, _OWN), "the pods to go")
 
     state = eventually(lambda: _ended(cluster, space, "Failed"), "the Job to fail")
     reason = ("True", "BackoffLimitExceeded")
-    assert {"FailureTarget": reason, "Failed": reason} == conditions(state)
+    assert {"FailureTarget": reason, "Failed": reason} == conditions_of(state)
     assert 3 == state["failed"]
     assert "active" not in state
 
 
 def _ended(cluster: Cluster, space: str, condition: str) -> Object:
-    state: Object = cluster.admin.get(path(space, "jobs", "job")).body.get("status", {})
-    return state if condition in conditions(state) else {}
+    state: Object = cluster.admin.get(path_of(space, "jobs", "job")).body.get("status", {})
+    return state if condition in conditions_of(state) else {}
 
 
 def test_a_job_completes_when_each_index_has_succeeded(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
     """It says which, and does not begin again when a finished pod is deleted."""
-    body = job(nodes)
+    body = indexed_job(nodes)
     body["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 10"]
     created(cluster, space, body)
-    finished = started(cluster, space)
+    finished = begun_pods(cluster, space, _OWN, 3)
     for name in finished:
         cluster.finish(space, name)
 
     state = eventually(lambda: _ended(cluster, space, "Complete"), "the Job to complete")
     reason = ("True", "CompletionsReached")
-    assert {"SuccessCriteriaMet": reason, "Complete": reason} == conditions(state)
+    assert {"SuccessCriteriaMet": reason, "Complete": reason} == conditions_of(state)
     assert (3, "0-2") == (state["succeeded"], state["completedIndexes"])
     assert {"startTime", "completionTime"} <= state.keys()
-    cluster.admin.send("DELETE", path(space, "pods", finished[0]))
-    eventually(lambda: len(pods(cluster, space)) == 2, "the pod to go")
+    cluster.admin.send("DELETE", path_of(space, "pods", finished[0]))
+    eventually(lambda: len(pods_of(cluster, space, _OWN)) == 2, "the pod to go")
     assert "0-2" == status(cluster, space, succeeded=3)["completedIndexes"]
 
 
@@ -188,7 +150,7 @@ def test_a_suspended_job_has_no_pods_and_takes_other_places(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
     """Its pods then stop without having failed, and the next ones are where the template says by then."""
-    created(cluster, space, job(nodes))
+    created(cluster, space, indexed_job(nodes))
     running(cluster, space)
     place = {"spec": {"nodeSelector": {"kubernetes.io/hostname": nodes[1]}}}
     refused = changed(cluster, space, template=place)
@@ -197,9 +159,9 @@ def test_a_suspended_job_has_no_pods_and_takes_other_places(
     assert refused.message.endswith(": field is immutable")
 
     assert 200 == changed(cluster, space, suspend=True).code
-    eventually(lambda: not pods(cluster, space), "the pods to go")
+    eventually(lambda: not pods_of(cluster, space, _OWN), "the pods to go")
     state = said(cluster, space, "Suspended", "True", ready=0, terminating=0)
-    assert {"Suspended": ("True", "JobSuspended")} == conditions(state)
+    assert {"Suspended": ("True", "JobSuspended")} == conditions_of(state)
     assert not {"failed", "active", "startTime"} & state.keys()
     command = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
     assert 422 == changed(cluster, space, template=command).code
@@ -208,12 +170,12 @@ def test_a_suspended_job_has_no_pods_and_takes_other_places(
     assert 200 == changed(cluster, space, suspend=False).code
     assert {nodes[1]} == {pod["spec"]["nodeName"] for pod in running(cluster, space).values()}
     state = said(cluster, space, "Suspended", "False", active=3)
-    assert {"Suspended": ("False", "JobResumed")} == conditions(state)
+    assert {"Suspended": ("False", "JobResumed")} == conditions_of(state)
 
 
 def test_the_highest_indices_leave_a_job_that_shrinks(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """Completions and parallelism change together only."""
-    created(cluster, space, job(nodes))
+    created(cluster, space, indexed_job(nodes))
     running(cluster, space)
     refused = changed(cluster, space, completions=2)
     assert 422 == refused.code
@@ -255,15 +217,15 @@ def test_the_highest_indices_leave_a_job_that_shrinks(cluster: Cluster, space: s
 )
 def test_what_no_job_can_be_is_refused(cluster: Cluster, space: str, spec: Object, message: str) -> None:
     """With the field and the reason."""
-    answer = cluster.admin.send("POST", path(space, "jobs"), job(["nowhere"], **spec))
+    answer = cluster.admin.send("POST", path_of(space, "jobs"), indexed_job(["nowhere"], **spec))
     assert (422, f'Job.batch "job" is invalid: {message}') == (answer.code, answer.message)
 
 
 def test_pods_that_restart_for_ever_make_no_job(cluster: Cluster, space: str) -> None:
     """The default policy of pods is no Job's."""
-    body = job(["nowhere"])
+    body = indexed_job(["nowhere"])
     del body["spec"]["template"]["spec"]["restartPolicy"]
-    answer = cluster.admin.send("POST", path(space, "jobs"), body)
+    answer = cluster.admin.send("POST", path_of(space, "jobs"), body)
     assert answer.message == (
         'Job.batch "job" is invalid: spec.template.spec.restartPolicy: Required value: valid values: '
         '"OnFailure", "Never"'

@@ -1,25 +1,16 @@
 """JobSets: the Service and the Jobs of each role, what their pods say of themselves, restarts, suspension, the end."""
 
-from tests.contract.bodies import pod
+from tests.contract.bodies import affinity, path_of, pod
 from tests.contract.client import MERGE_PATCH, Answer, Object
-from tests.contract.cluster import Cluster, eventually
+from tests.contract.cluster import Cluster, begun_pods, conditions_of, eventually, pods_of, running_pods
 
 _DOMAIN = "jobset.sigs.k8s.io"
-_BEGUN = {"Running", "Succeeded"}
-_ROOTS = {"jobsets": "/apis/jobset.x-k8s.io/v1alpha2", "jobs": "/apis/batch/v1"}
-
-
-def path(space: str, resource: str, name: str = "") -> str:
-    """Return the path of a JobSet, of a Job, or of an object of the core."""
-    base = f"{_ROOTS.get(resource, '/api/v1')}/namespaces/{space}/{resource}"
-    return f"{base}/{name}" if name else base
+_OWN = f"{_DOMAIN}/jobset-name=set"
 
 
 def role(name: str, nodes: list[str], replicas: int = 1, pods: int = 2, **role_spec: object) -> Object:
     """Return a role of Jobs whose pods run for a while on *nodes*, and fail with the first of them."""
-    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    spec = pod("p", command="sleep infinity", affinity={"nodeAffinity": required})["spec"]
+    spec = pod("p", command="sleep infinity", affinity=affinity(nodes))["spec"]
     template = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": {"spec": spec}}
     return {"name": name, "replicas": replicas, "template": {"spec": template}, **role_spec}
 
@@ -32,7 +23,7 @@ def create(cluster: Cluster, space: str, *roles: Object, **spec: object) -> Obje
         "metadata": {"name": "set"},
         "spec": {"replicatedJobs": list(roles), **spec},
     }
-    answer = cluster.admin.send("POST", path(space, "jobsets"), body)
+    answer = cluster.admin.send("POST", path_of(space, "jobsets"), body)
     assert 201 == answer.code, answer.message
     created: Object = answer.body
     return created
@@ -40,41 +31,23 @@ def create(cluster: Cluster, space: str, *roles: Object, **spec: object) -> Obje
 
 def change(cluster: Cluster, space: str, **spec: object) -> Answer:
     """Change the spec of the set by a merge patch."""
-    return cluster.admin.send("PATCH", path(space, "jobsets", "set"), {"spec": spec}, MERGE_PATCH)
-
-
-def pods(cluster: Cluster, space: str) -> dict[str, Object]:
-    """Return the pods of the set that nobody deletes, by their host names."""
-    found = cluster.admin.get(path(space, "pods"), labelSelector=f"{_DOMAIN}/jobset-name=set").body["items"]
-    return {pod["spec"]["hostname"]: pod for pod in found if "deletionTimestamp" not in pod["metadata"]}
+    return cluster.admin.send("PATCH", path_of(space, "jobsets", "set"), {"spec": spec}, MERGE_PATCH)
 
 
 def running(cluster: Cluster, space: str, count: int, *gone: Object) -> dict[str, Object]:
     """Return the pods by their host names once *count* of them run, and all of *gone* have gone."""
-
-    def found() -> dict[str, Object]:
-        each = pods(cluster, space)
-        whole = [pod["status"].get("phase") for pod in each.values()] == ["Running"] * count
-        left = {pod["metadata"]["uid"] for pod in each.values()} & {pod["metadata"]["uid"] for pod in gone}
-        return each if whole and not left else {}
-
-    return eventually(found, f"{count} pods that run")
+    return {pod["spec"]["hostname"]: pod for pod in running_pods(cluster, space, _OWN, count, *gone)}
 
 
 def status(cluster: Cluster, space: str) -> Object:
     """Return the status of the set."""
-    found: Object = cluster.admin.get(path(space, "jobsets", "set")).body.get("status", {})
+    found: Object = cluster.admin.get(path_of(space, "jobsets", "set")).body.get("status", {})
     return found
 
 
 def conditions(cluster: Cluster, space: str) -> dict[str, tuple[str, str]]:
     """Return the state and the reason of each condition of the set."""
     return conditions_of(status(cluster, space))
-
-
-def conditions_of(state: Object) -> dict[str, tuple[str, str]]:
-    """Return the state and the reason of each condition of a status."""
-    return {each["type"]: (each["status"], each["reason"]) for each in state.get("conditions", [])}
 
 
 def said(cluster: Cluster, space: str, condition: str) -> Object:
@@ -89,7 +62,7 @@ def said(cluster: Cluster, space: str, condition: str) -> Object:
 
 def delete_pod(cluster: Cluster, space: str, lost: Object) -> None:
     """Delete a pod at once."""
-    cluster.admin.send("DELETE", path(space, "pods", lost["metadata"]["name"]), {"gracePeriodSeconds": 0})
+    cluster.admin.send("DELETE", path_of(space, "pods", lost["metadata"]["name"]), {"gracePeriodSeconds": 0})
 
 
 def test_a_set_becomes_jobs_whose_pods_know_their_place(
@@ -122,10 +95,10 @@ def test_a_set_becomes_jobs_whose_pods_know_their_place(
         assert {**expected, **more} == ours
     assert "0" == meta["labels"]["batch.kubernetes.io/job-completion-index"]
     assert "set" == found["set-work-1-0"]["spec"]["subdomain"]
-    service = cluster.admin.get(path(space, "services", "set")).body["spec"]
+    service = cluster.admin.get(path_of(space, "services", "set")).body["spec"]
     assert ("None", {f"{_DOMAIN}/jobset-name": "set"}) == (service["clusterIP"], service["selector"])
     assert service["publishNotReadyAddresses"] is True
-    jobs = cluster.admin.get(path(space, "jobs")).body["items"]
+    jobs = cluster.admin.get(path_of(space, "jobs")).body["items"]
     assert ["set-lead-0", "set-work-0", "set-work-1"] == [job["metadata"]["name"] for job in jobs]
     eventually(
         lambda: (
@@ -174,7 +147,7 @@ def test_a_lost_pod_begins_the_set_anew_as_often_as_it_may(
 
     delete_pod(cluster, space, second["set-work-1-0"])
     failed = said(cluster, space, "Failed")
-    eventually(lambda: not pods(cluster, space), "its pods to go")
+    eventually(lambda: not pods_of(cluster, space, _OWN), "its pods to go")
     assert {
         "Failed": ("True", "ReachedMaxRestarts"),
         "RestartingJobSet": ("False", "JobSetFailed"),
@@ -200,18 +173,13 @@ def test_a_set_completes_with_its_jobs(cluster: Cluster, space: str, nodes: list
     brief["template"]["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 10"]
     create(cluster, space, brief)
 
-    def begun() -> list[str]:
-        each = pods(cluster, space).values()
-        names = [pod["metadata"]["name"] for pod in each if pod["status"].get("phase") in _BEGUN]
-        return names if len(names) == 2 else []
-
-    for name in eventually(begun, "both pods to run, or to have ended by themselves"):
+    for name in begun_pods(cluster, space, _OWN, 2):
         cluster.finish(space, name)
     completed = said(cluster, space, "Completed")
 
     assert {"Completed": ("True", "AllJobsCompleted")} == conditions_of(completed)
     assert "Completed" == completed["terminalState"]
-    assert {"Succeeded"} == {each["status"]["phase"] for each in pods(cluster, space).values()}
+    assert {"Succeeded"} == {each["status"]["phase"] for each in pods_of(cluster, space, _OWN)}
 
 
 def test_a_suspended_set_has_no_pods_and_takes_other_places(
@@ -224,7 +192,7 @@ def test_a_suspended_set_has_no_pods_and_takes_other_places(
     moved = role("work", nodes)
     moved["template"]["spec"]["template"] |= {"metadata": {"labels": {"team": "x"}}}
     moved["template"]["spec"]["template"]["spec"]["nodeSelector"] = {"kubernetes.io/hostname": nodes[1]}
-    now = cluster.admin.get(path(space, "jobsets", "set")).body["spec"]["replicatedJobs"][0]
+    now = cluster.admin.get(path_of(space, "jobsets", "set")).body["spec"]["replicatedJobs"][0]
     moved = _merged(now, moved)
     refused = change(cluster, space, replicatedJobs=[moved])
     assert (422, "Invalid") == (refused.code, refused.reason)
@@ -233,7 +201,7 @@ def test_a_suspended_set_has_no_pods_and_takes_other_places(
     assert refused.message.endswith(": field is immutable")
 
     assert 200 == change(cluster, space, suspend=True).code
-    eventually(lambda: not pods(cluster, space), "the pods to go")
+    eventually(lambda: not pods_of(cluster, space, _OWN), "the pods to go")
     eventually(
         lambda: conditions(cluster, space) == {"Suspended": ("True", "SuspendedJobs")},
         "the set to be suspended",
@@ -264,12 +232,12 @@ def test_a_role_waits_for_the_one_on_which_it_depends(cluster: Cluster, space: s
     first = role("lead", nodes, pods=1)
     first["template"]["spec"]["template"]["spec"]["schedulingGates"] = [{"name": "example.com/held"}]
     create(cluster, space, first, behind)
-    held = eventually(lambda: pods(cluster, space), "the first pod")
-    assert {"set-lead-0-0"} == held.keys()
+    held = eventually(lambda: pods_of(cluster, space, _OWN), "the first pod")
+    assert ["set-lead-0-0"] == [pod["spec"]["hostname"] for pod in held]
 
-    (name,) = [each["metadata"]["name"] for each in held.values()]
+    (name,) = [each["metadata"]["name"] for each in held]
     opened: Object = {"spec": {"schedulingGates": None}}
-    assert 200 == cluster.admin.send("PATCH", path(space, "pods", name), opened, MERGE_PATCH).code
+    assert 200 == cluster.admin.send("PATCH", path_of(space, "pods", name), opened, MERGE_PATCH).code
     running(cluster, space, 3)
 
 
@@ -278,10 +246,12 @@ def test_a_deleted_set_leaves_nothing(cluster: Cluster, space: str, nodes: list[
     create(cluster, space, role("work", nodes))
     running(cluster, space, 2)
     options = {"propagationPolicy": "Background"}
-    assert 200 == cluster.admin.send("DELETE", path(space, "jobsets", "set"), options).code
+    assert 200 == cluster.admin.send("DELETE", path_of(space, "jobsets", "set"), options).code
 
     def left() -> list[str]:
-        found = [cluster.admin.get(path(space, each)).body["items"] for each in ("jobs", "pods", "services")]
+        found = [
+            cluster.admin.get(path_of(space, each)).body["items"] for each in ("jobs", "pods", "services")
+        ]
         return [item["metadata"]["name"] for items in found for item in items]
 
     eventually(lambda: not left(), "everything of the set to go")

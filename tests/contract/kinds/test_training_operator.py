@@ -4,31 +4,24 @@ import json
 
 import pytest
 
+from tests.contract.bodies import affinity, path_of
 from tests.contract.client import Object
-from tests.contract.cluster import Cluster, eventually
+from tests.contract.cluster import Cluster, conditions_of, eventually, pods_of, running_pods
 
 _LABEL = "training.kubeflow.org"
+_OWN = f"{_LABEL}/job-name=job"
 _KINDS = {
     "pytorchjobs": ("PyTorchJob", "pytorchReplicaSpecs", "pytorch"),
     "tfjobs": ("TFJob", "tfReplicaSpecs", "tensorflow"),
 }
 
 
-def path(space: str, resource: str, name: str = "") -> str:
-    """Return the path of a job of one of the kinds, or of an object of the core."""
-    root = "/apis/kubeflow.org/v1" if resource in _KINDS else "/api/v1"
-    base = f"{root}/namespaces/{space}/{resource}"
-    return f"{base}/{name}" if name else base
-
-
-def job(resource: str, nodes: list[str], roles: dict[str, int], **spec: object) -> Object:
+def training_job(resource: str, nodes: list[str], roles: dict[str, int], **spec: object) -> Object:
     """Return a job with a number of pods for each of *roles*, which run for a while on *nodes*."""
     kind, specs, container = _KINDS[resource]
-    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     pod = {
         "containers": [{"name": container, "image": "i", "command": ["sleep", "infinity"]}],
-        "affinity": {"nodeAffinity": required},
+        "affinity": affinity(nodes),
     }
     replicas = {
         role: {"replicas": count, "restartPolicy": "Never", "template": {"spec": pod}}
@@ -42,34 +35,23 @@ def job(resource: str, nodes: list[str], roles: dict[str, int], **spec: object) 
     }
 
 
-def pods(cluster: Cluster, space: str) -> dict[str, Object]:
-    """Return the pods of the job by name."""
-    found = cluster.admin.get(path(space, "pods"), labelSelector=f"{_LABEL}/job-name=job").body["items"]
-    return {pod["metadata"]["name"]: pod for pod in found}
+def all_running(cluster: Cluster, space: str, count: int) -> dict[str, Object]:
+    """Return the pods of the job by name once there are *count* and all of them run."""
+    return {pod["metadata"]["name"]: pod for pod in running_pods(cluster, space, _OWN, count)}
 
 
-def running(cluster: Cluster, space: str, resource: str, body: Object, count: int) -> dict[str, Object]:
+def created_and_running(
+    cluster: Cluster, space: str, resource: str, body: Object, count: int
+) -> dict[str, Object]:
     """Create a job and return its *count* pods once all of them run, and the job says so."""
-    assert 201 == cluster.admin.send("POST", path(space, resource), body).code
+    assert 201 == cluster.admin.send("POST", path_of(space, resource), body).code
     eventually(lambda: "Running" in conditions(cluster, space, resource), "the job to run")
     return all_running(cluster, space, count)
 
 
-def all_running(cluster: Cluster, space: str, count: int) -> dict[str, Object]:
-    """Return the pods of the job once there are *count* and all of them run."""
-
-    def found() -> dict[str, Object]:
-        each = pods(cluster, space)
-        whole = len(each) == count and all(pod["status"].get("phase") == "Running" for pod in each.values())
-        return each if whole else {}
-
-    return eventually(found, f"{count} pods that run")
-
-
 def conditions(cluster: Cluster, space: str, resource: str) -> dict[str, tuple[str, str]]:
     """Return the state and the reason of each condition of the job."""
-    status = cluster.admin.get(path(space, resource, "job")).body.get("status", {})
-    return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions", [])}
+    return conditions_of(cluster.admin.get(path_of(space, resource, "job")).body.get("status", {}))
 
 
 def environment(pod: Object) -> dict[str, str]:
@@ -81,8 +63,8 @@ def test_a_pytorchjob_becomes_pods_and_services_of_one_name(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
     """Labelled by role and index, and each told its rank."""
-    body = job("pytorchjobs", nodes, {"Master": 1, "Worker": 2}, nprocPerNode="2")
-    found = running(cluster, space, "pytorchjobs", body, 3)
+    body = training_job("pytorchjobs", nodes, {"Master": 1, "Worker": 2}, nprocPerNode="2")
+    found = created_and_running(cluster, space, "pytorchjobs", body, 3)
 
     assert {"job-master-0", "job-worker-0", "job-worker-1"} == found.keys()
     labels = {
@@ -95,7 +77,7 @@ def test_a_pytorchjob_becomes_pods_and_services_of_one_name(
         "labels"
     ]
     assert "master" == found["job-master-0"]["metadata"]["labels"][f"{_LABEL}/job-role"]
-    service = cluster.admin.get(path(space, "services", "job-worker-1")).body["spec"]
+    service = cluster.admin.get(path_of(space, "services", "job-worker-1")).body["spec"]
     assert ("None", 23456) == (service["clusterIP"], service["ports"][0]["port"])
     assert {
         "PYTHONUNBUFFERED": "1",
@@ -117,8 +99,8 @@ def test_an_elastic_pytorchjob_meets_at_worker_0_and_changes_its_size(
 ) -> None:
     """It has no master, whose role worker 0 has; the highest indices leave."""
     policy = {"minReplicas": 1, "maxReplicas": 4, "rdzvBackend": "c10d", "maxRestarts": 3}
-    body = job("pytorchjobs", nodes, {"Worker": 2}, elasticPolicy=policy)
-    found = running(cluster, space, "pytorchjobs", body, 2)
+    body = training_job("pytorchjobs", nodes, {"Worker": 2}, elasticPolicy=policy)
+    found = created_and_running(cluster, space, "pytorchjobs", body, 2)
     assert {
         "PYTHONUNBUFFERED": "1",
         "PET_RDZV_ENDPOINT": "job-worker-0:23456",
@@ -135,7 +117,7 @@ def test_an_elastic_pytorchjob_meets_at_worker_0_and_changes_its_size(
     for count in (3, 1):
         change = {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": count}}}}
         answer = cluster.admin.send(
-            "PATCH", path(space, "pytorchjobs", "job"), change, media="application/merge-patch+json"
+            "PATCH", path_of(space, "pytorchjobs", "job"), change, media="application/merge-patch+json"
         )
         assert 200 == answer.code, answer.message
         assert {f"job-worker-{index}" for index in range(count)} == all_running(cluster, space, count).keys()
@@ -144,7 +126,7 @@ def test_an_elastic_pytorchjob_meets_at_worker_0_and_changes_its_size(
 def test_a_tfjob_tells_each_pod_all_others(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """By their services; the chief has the role of a master."""
     roles = {"Chief": 1, "Worker": 1, "PS": 2, "Evaluator": 1}
-    found = running(cluster, space, "tfjobs", job("tfjobs", nodes, roles), 5)
+    found = created_and_running(cluster, space, "tfjobs", training_job("tfjobs", nodes, roles), 5)
 
     def host(role: str, index: int) -> str:
         return f"job-{role}-{index}.{space}.svc:2222"
@@ -168,17 +150,17 @@ def test_a_suspended_job_has_no_pods_until_it_is_resumed(
     cluster: Cluster, space: str, nodes: list[str], resource: str
 ) -> None:
     """Both are told by conditions."""
-    body = job(resource, nodes, {"Worker": 2}, runPolicy={"suspend": True})
-    assert 201 == cluster.admin.send("POST", path(space, resource), body).code
+    body = training_job(resource, nodes, {"Worker": 2}, runPolicy={"suspend": True})
+    assert 201 == cluster.admin.send("POST", path_of(space, resource), body).code
     kind = _KINDS[resource][0]
     eventually(
         lambda: conditions(cluster, space, resource).get("Suspended") == ("True", f"{kind}Suspended"),
         "the job to be suspended",
     )
-    assert {} == pods(cluster, space)
+    assert [] == pods_of(cluster, space, _OWN)
 
     change = {"spec": {"runPolicy": {"suspend": False}}}
-    cluster.admin.send("PATCH", path(space, resource, "job"), change, media="application/merge-patch+json")
+    cluster.admin.send("PATCH", path_of(space, resource, "job"), change, media="application/merge-patch+json")
     all_running(cluster, space, 2)
     eventually(
         lambda: conditions(cluster, space, resource).get("Suspended") == ("False", f"{kind}Resumed"),

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from arena_topo.kube.client import SharedTlsSocket
+from arena_topo.kube.transport import SharedTlsSocket
 from tests.controlplane.components.pair import Pair
 from tests.controlplane.machines.container_log import ContainerLog, Request
 from tests.controlplane.machines.remote_streams import RemoteStreams

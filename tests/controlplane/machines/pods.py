@@ -1,6 +1,11 @@
 """Steers pods on fake nodes: hold them before they start, let them finish (stages/pods.yaml does the rest)."""
 
+from collections.abc import Callable
+
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.polling import eventually
+
+MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
 HOLD = "arena-topo.dev/test-hold"
 FINISH = "arena-topo.dev/test-finish"
@@ -44,3 +49,38 @@ def of_job(kube: Kube, namespace: str, job: str, role: str = "") -> list[Object]
         selector += f",training.kubeflow.org/job-role={role}"
     pods = kube.list("v1", "Pod", namespace, labelSelector=selector)
     return sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def all_running(kube: Kube, namespace: str, selector: str, count: int, without: str = "") -> list[Object]:
+    """Return the pods that *selector* finds by their names, once *count* of them run, *without* the one of this uid."""
+
+    def found() -> list[Object] | None:
+        listed = kube.list("v1", "Pod", namespace, labelSelector=selector)
+        whole = len(listed) == count and all(map(running, listed))
+        gone = without in [pod["metadata"]["uid"] for pod in listed]
+        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
+
+    return eventually(found, f"{count} pods that run")
+
+
+def replaced(kube: Kube, namespace: str, name: str, until: Callable[[Object], object] = bool) -> Object:
+    """Delete a pod at once, and return the one that its operator creates for it, once *until* holds for that."""
+    uid = kube.get("v1", "Pod", name, namespace)["metadata"]["uid"]
+    kube.delete("v1", "Pod", name, namespace, gracePeriodSeconds="0")
+    return kube.wait_for(
+        "v1", "Pod", name, namespace, until=lambda new: new["metadata"]["uid"] != uid and until(new)
+    )
+
+
+def nodes_of(found: list[Object]) -> list[str]:
+    """Return the node of each pod that has one."""
+    return [pod["spec"]["nodeName"] for pod in found if pod["spec"].get("nodeName")]
+
+
+def nodes_by_index(kube: Kube, namespace: str, job: str) -> dict[int, str]:
+    """Return the node of each worker of an MPIJob that has one, by its index."""
+    return {
+        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["nodeName"]
+        for pod in of_job(kube, namespace, job, "worker")
+        if pod["spec"].get("nodeName")
+    }

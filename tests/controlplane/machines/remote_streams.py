@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from http.server import BaseHTTPRequestHandler
 
-from arena_topo.kube.client import SharedTlsSocket
+from arena_topo.kube.transport import SharedTlsSocket
 
 FEATURE = "ExtendWebSocketsToKubelet"
 PROTOCOL = "v5.channel.k8s.io"

@@ -121,7 +121,7 @@ def test_a_user_has_all_rights_after_the_setup_and_few_before(
     """In their namespace; what they lack before is told, with what it is needed for."""
     rita = Arena(plane.kubeconfig(f"rita-{namespace}", namespace=namespace))
     before = findings(rita)
-    assert "you may not create mpijobs.kubeflow.org" in [each["found"] for each in before["Rights"]]
+    assert "you cannot create mpijobs.kubeflow.org" in [each["found"] for each in before["Rights"]]
     assert 1 == rita("doctor", "--strict").code
 
     admin("cluster", "setup", "--apply", f"--users=user:rita-{namespace}", "-n", namespace)

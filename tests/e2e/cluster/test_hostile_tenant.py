@@ -90,7 +90,7 @@ def suspended_job(name: str, plan: str) -> Object:
     return job
 
 
-def pod(name: str, annotations: dict[str, str]) -> Object:
+def pod_without_requests(name: str, annotations: dict[str, str]) -> Object:
     """Return a pod on one of the servers that requests nothing."""
     return {
         "apiVersion": "v1",
@@ -133,7 +133,7 @@ def write_everything(kube: Kube, tenant: str) -> None:
     for name, plan in PLANS.items():
         kube.create(suspended_job(name, plan), tenant)
     for name, annotations in PODS.items():
-        kube.create(pod(name, annotations), tenant)
+        kube.create(pod_without_requests(name, annotations), tenant)
 
 
 def test_a_hostile_tenant_disturbs_nobody(

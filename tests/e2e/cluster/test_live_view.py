@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from arena_topo.cli.commands.top import LiveCluster
 from arena_topo.jobs.overview import ClusterWatch
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.live.app import LiveView, Pane, Rows
 from tests.controlplane.kube import Kube

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from tests.controlplane.machines.nodes import NodeSpec
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.controller.replicas import MPIJOB
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,10 @@ from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, PLAN
 from arena_topo.model.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena, Outcome, Running
+from tests.e2e.arena import Arena, Running
 
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 LEASE = ("coordination.k8s.io/v1", "Lease", CONTROLLER)
 WAYS = {"killed": signal.SIGKILL, "ended": signal.SIGTERM, "stopped": signal.SIGSTOP}
 """The ways in which a replica goes."""
@@ -29,12 +29,6 @@ def replica(arena: Arena, *flags: str, leads: bool = True) -> Iterator[Running]:
 def holder(kube: Kube) -> str:
     """Return who holds the Lease."""
     return str(kube.get(*LEASE, CONTROLLER_NAMESPACE)["spec"]["holderIdentity"])
-
-
-def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str) -> Outcome:
-    """Submit a gang that is planned."""
-    shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", "--image=train")
-    return arena("submit", "mpi", "--gang", "--gputopology", *shape, *flags, "--", "mpirun")
 
 
 def pass_second(kube: Kube, namespace: str) -> None:
@@ -61,22 +55,12 @@ def waits(kube: Kube, namespace: str, name: str) -> bool:
     return plan(kube, namespace, name).stage is Stage.WAITING
 
 
-def places(kube: Kube, namespace: str, name: str) -> dict[int, str]:
-    """Return the node of each worker that has one, by its index."""
-    found = pods.of_job(kube, namespace, name, "worker")
-    return {
-        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["nodeName"]
-        for pod in found
-        if pod["spec"].get("nodeName")
-    }
-
-
 def placed(kube: Kube, namespace: str, name: str) -> dict[int, str]:
     """Return the nodes of the workers, once each is on the one of the job's confirmed plan."""
 
     def all_placed() -> dict[int, str] | None:
         record = plan(kube, namespace, name)
-        found = places(kube, namespace, name)
+        found = pods.nodes_by_index(kube, namespace, name)
         planned = {slot.worker: slot.node for slot in record.slots}
         return found if record.stage is Stage.CONFIRMED and found == planned else None
 

@@ -10,9 +10,10 @@ from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLAN
 from arena_topo.model.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import MPIJOB, end, pass_second, replica, submit
+from tests.e2e.arena import Arena, submit_gang
+from tests.e2e.controller.replicas import end, pass_second, replica
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -53,8 +54,8 @@ def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, 
     # The first two fill the cluster, all of which the next one asks for: it is the head of the queue from the beginning.
     running, head, young = list(sizes)[:2], list(sizes)[2], list(sizes)[3:]
     for name in running:
-        assert 0 == submit(arena, name, *sizes[name]).code
-    assert 0 == submit(arena, head, *sizes[head]).code
+        assert 0 == submit_gang(arena, name, *sizes[name]).code
+    assert 0 == submit_gang(arena, head, *sizes[head]).code
     pass_second(kube, namespace)
     for name in young:
         copied(kube, namespace, head, name, *sizes[name])

@@ -11,8 +11,8 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import end, pass_second, placed, plan, replica, submit, waits
+from tests.e2e.arena import Arena, submit_gang
+from tests.e2e.controller.replicas import end, pass_second, placed, plan, replica, waits
 from tests.e2e.rights import grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.usefixtures("lease", "servers")
 def test_submit_leaves_the_place_to_the_controller(arena: Arena, kube: Kube, namespace: str) -> None:
     """It says where the job goes, or its number in the queue, and the terminal may close."""
     with replica(arena):
-        first = submit(arena, "first", 3, 8)
+        first = submit_gang(arena, "first", 3, 8)
         assert (0, "mpijob.kubeflow.org/first created\n") == (first.code, first.out), first.err
         assert "first is placed by the controller: 3 workers on 3 nodes" in first.err
         placed(kube, namespace, "first")
-        late = submit(arena, "late", 2, 8)
+        late = submit_gang(arena, "late", 2, 8)
         assert 0 == late.code
         assert "late waits for a placement: 2 workers of 8 GPUs do not fit" in late.err
         assert "number 1 in the queue: the controller starts it; this terminal may close" in late.err
@@ -36,7 +36,7 @@ def test_submit_leaves_the_place_to_the_controller(arena: Arena, kube: Kube, nam
 def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube, namespace: str) -> None:
     """It ends once the controller has placed the job."""
     with replica(arena):
-        assert 0 == submit(arena, "first", 4, 8).code
+        assert 0 == submit_gang(arena, "first", 4, 8).code
         gang = ("--gang", "--gputopology", "--workers=4", "--gpus=8", "--image=train")
         with arena.running("submit", "mpi", "--name=late", *gang, "--wait", "--", "mpirun") as running:
             running.until_said("waiting for a place", "it to wait")
@@ -51,13 +51,13 @@ def test_a_resumed_job_takes_its_turn_by_its_age(
 ) -> None:
     """Its room was taken meanwhile: it waits before a younger one, holds nothing, and starts pinned once there is room."""
     with replica(arena):
-        assert 0 == submit(arena, "job", 2, 8).code
+        assert 0 == submit_gang(arena, "job", 2, 8).code
         placed(kube, namespace, "job")
         assert 0 == arena("suspend", "job").code
-        assert 0 == submit(arena, "other", 4, 8).code
+        assert 0 == submit_gang(arena, "other", 4, 8).code
         placed(kube, namespace, "other")
         pass_second(kube, namespace)
-        assert 0 == submit(arena, "younger", 4, 8).code
+        assert 0 == submit_gang(arena, "younger", 4, 8).code
         resumed = arena("resume", "job")
         assert 3 == resumed.code, resumed.err
         assert "job waits for a placement" in resumed.err
@@ -87,7 +87,7 @@ def asked_hosts(kube: Kube, namespace: str) -> dict[int, str]:
 def test_a_job_that_can_never_fit_is_refused(arena: Arena, kube: Kube, namespace: str) -> None:
     """As without a controller: nothing is created."""
     with replica(arena):
-        refused = submit(arena, "huge", 5, 8)
+        refused = submit_gang(arena, "huge", 5, 8)
     assert 3 == refused.code
     assert "can never fit" in refused.err
     assert None is kube.find("kubeflow.org/v2beta1", "MPIJob", "huge", namespace)
@@ -110,7 +110,7 @@ def test_a_user_of_one_namespace_gets_a_planned_job(
     grant(kube, user, READER_RULES, CONTROLLER_NAMESPACE)
     theirs = Arena(plane.kubeconfig(user, namespace=namespace))
     with replica(arena):
-        outcome = submit(theirs, "job", 2, 8)
+        outcome = submit_gang(theirs, "job", 2, 8)
         assert 0 == outcome.code, outcome.err
         assert "job is placed by the controller: 2 workers on 2 nodes in rack r0" in outcome.err
         assert 2 == len(placed(kube, namespace, "job"))

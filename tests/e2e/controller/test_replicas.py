@@ -12,22 +12,20 @@ from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN
 from arena_topo.model.plan_record import Stage, encode
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.pods import MPIJOB, nodes_by_index
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena, Running
+from tests.e2e.arena import Arena, Running, submit_gang
 from tests.e2e.controller.replicas import (
     LEASE,
-    MPIJOB,
     WAYS,
     end,
     holder,
     pass_second,
     placed,
-    places,
     plan,
     reasons,
     replica,
-    submit,
     waits,
 )
 from tests.e2e.rights import GROUP, grant
@@ -66,7 +64,7 @@ STEPS: dict[str, Callable[[Kube, str], object]] = {
     "once something is free": freed,
     "once it is proposed": lambda kube, namespace: plan(kube, namespace, "late").stage is not Stage.WAITING,
     "once it is confirmed": lambda kube, namespace: plan(kube, namespace, "late").stage is Stage.CONFIRMED,
-    "once a worker is released": lambda kube, namespace: places(kube, namespace, "late"),
+    "once a worker is released": lambda kube, namespace: nodes_by_index(kube, namespace, "late"),
 }
 """What the leader has done when it is killed; each follows from the one before."""
 
@@ -81,8 +79,8 @@ def test_another_replica_goes_on(
     arena: Arena, kube: Kube, namespace: str, step: str, how: signal.Signals
 ) -> None:
     """A job that waits gets its place, all of its workers, and none that another one has."""
-    assert 0 == submit(arena, "first", 3, 8).code
-    assert 0 == submit(arena, "late", 2, 8).code
+    assert 0 == submit_gang(arena, "first", 3, 8).code
+    assert 0 == submit_gang(arena, "late", 2, 8).code
     with replica(arena) as leader, replica(arena, leads=False) as other:
         for name, fact in STEPS.items():
             eventually(lambda fact=fact: fact(kube, namespace), name)  # type: ignore[misc]  # a default that binds
@@ -93,7 +91,7 @@ def test_another_replica_goes_on(
             end(kube, namespace, "first")
         assert 2 == len(placed(kube, namespace, "late"))
         other.until_said("leading", "the other one to lead")
-        assert 0 == submit(arena, "next", 2, 8).code
+        assert 0 == submit_gang(arena, "next", 2, 8).code
         placed(kube, namespace, "next")
         if how is signal.SIGSTOP:
             # What it had decided before is not sent any more.
@@ -111,22 +109,22 @@ def stopped(leader: Running, other: Running) -> None:
 
 def test_a_leader_that_was_stopped_writes_nothing_more(arena: Arena, kube: Kube, namespace: str) -> None:
     """It ends with an error once it continues: its Lease has ended by the clock that nobody sets."""
-    assert 0 == submit(arena, "first", 3, 8).code
-    assert 0 == submit(arena, "late", 2, 8).code
+    assert 0 == submit_gang(arena, "first", 3, 8).code
+    assert 0 == submit_gang(arena, "late", 2, 8).code
     with replica(arena) as leader, replica(arena, leads=False) as other:
         eventually(lambda: plan(kube, namespace, "late").position, "the job to wait")
         stopped(leader, other)
         outcome = leader.wait()
         assert 1 == outcome.code
-        assert "does not decide any more" in outcome.err
+        assert "no longer the leader" in outcome.err
         end(kube, namespace, "first")
         placed(kube, namespace, "late")
 
 
 def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None:
     """All that they knew is on the jobs: the next one continues, and nothing is booked twice."""
-    assert 0 == submit(arena, "first", 3, 8).code
-    assert 0 == submit(arena, "late", 2, 8).code
+    assert 0 == submit_gang(arena, "first", 3, 8).code
+    assert 0 == submit_gang(arena, "late", 2, 8).code
     with replica(arena) as leader, replica(arena, leads=False) as other:
         eventually(lambda: plan(kube, namespace, "late").position, "the job to wait")
         end(kube, namespace, "first")
@@ -141,10 +139,10 @@ def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None
 
 def test_a_new_leader_tells_of_two_plans_for_the_same_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
     """On the younger job, by an event and a warning; the pods of the older one run on, and so does its plan."""
-    assert 0 == submit(arena, "first", 4, 8).code
+    assert 0 == submit_gang(arena, "first", 4, 8).code
     before, running = placed(kube, namespace, "first"), uids(kube, namespace, "first")
     pass_second(kube, namespace)
-    assert 0 == submit(arena, "late", 2, 8).code
+    assert 0 == submit_gang(arena, "late", 2, 8).code
     record = plan(kube, namespace, "first")
     forged = encode(replace(record, slots=record.slots[:2]))
     kube.patch(*MPIJOB, "late", {"metadata": {"annotations": {PLAN: forged}}}, namespace)
@@ -153,7 +151,7 @@ def test_a_new_leader_tells_of_two_plans_for_the_same_gpus(arena: Arena, kube: K
         leader.until_said("more is planned than there is on ", "its warning")
     assert (record, before) == (plan(kube, namespace, "first"), placed(kube, namespace, "first"))
     assert running == uids(kube, namespace, "first")
-    assert {} == places(kube, namespace, "late")
+    assert {} == nodes_by_index(kube, namespace, "late")
 
 
 def uids(kube: Kube, namespace: str, name: str) -> set[str]:
@@ -184,8 +182,8 @@ def test_two_that_can_hold_no_lease_both_refuse_to_start(
     arena: Arena, without_lease: Arena, kube: Kube, namespace: str
 ) -> None:
     """There is room for a job, and neither decides: each ends with what it lacks."""
-    blocker = submit(arena, "first", 4, 8)
-    assert 0 == submit(arena, "late", 2, 8).code, blocker.err
+    blocker = submit_gang(arena, "first", 4, 8)
+    assert 0 == submit_gang(arena, "late", 2, 8).code, blocker.err
     before = plan(kube, namespace, "late")
     end(kube, namespace, "first")
     with (

@@ -3,19 +3,10 @@
 import pytest
 
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines.pods import nodes_by_index, replaced
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import (
-    end,
-    pass_second,
-    placed,
-    places,
-    plan,
-    reasons,
-    replica,
-    submit,
-    waits,
-)
+from tests.e2e.arena import Arena, submit_gang
+from tests.e2e.controller.replicas import end, pass_second, placed, plan, reasons, replica, waits
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -24,8 +15,8 @@ def test_a_job_that_waited_starts_pinned_when_there_is_room(
     arena: Arena, kube: Kube, namespace: str, pinned_by: str
 ) -> None:
     """It was submitted before the controller ran; its workers are where they were planned, and its events say so."""
-    assert 0 == submit(arena, "first", 3, 8).code
-    assert "waits for a placement" in submit(arena, "late", 2, 8).err
+    assert 0 == submit_gang(arena, "first", 3, 8).code
+    assert "waits for a placement" in submit_gang(arena, "late", 2, 8).err
     with replica(arena):
         eventually(lambda: 1 == plan(kube, namespace, "late").position, "its position in the queue")
         assert waits(kube, namespace, "late")
@@ -37,30 +28,30 @@ def test_a_job_that_waited_starts_pinned_when_there_is_room(
 
 def test_the_oldest_is_first_and_smaller_ones_fill_the_rest(arena: Arena, kube: Kube, namespace: str) -> None:
     """One of 24 GPUs waits for three servers; one of 8 that came later starts on the free one meanwhile."""
-    assert 0 == submit(arena, "first", 3, 8).code
-    assert 0 == submit(arena, "large", 3, 8).code
+    assert 0 == submit_gang(arena, "first", 3, 8).code
+    assert 0 == submit_gang(arena, "large", 3, 8).code
     pass_second(kube, namespace)
-    assert 0 == submit(arena, "larger", 4, 8).code
+    assert 0 == submit_gang(arena, "larger", 4, 8).code
     with replica(arena):
         eventually(lambda: 2 == plan(kube, namespace, "larger").position, "the queue")
-        submit(arena, "small", 1, 8)
+        submit_gang(arena, "small", 1, 8)
         placed(kube, namespace, "small")
         assert waits(kube, namespace, "large")
         end(kube, namespace, "first")
         placed(kube, namespace, "large")
         assert waits(kube, namespace, "larger")
-        assert {} == places(kube, namespace, "larger")
+        assert {} == nodes_by_index(kube, namespace, "larger")
 
 
 def test_a_place_is_kept_for_the_head(arena: Arena, kube: Kube, namespace: str) -> None:
     """With no time to wait, nobody starts before a job of the whole cluster, and each is told why it waits."""
-    assert 0 == submit(arena, "first", 2, 8).code
-    assert 0 == submit(arena, "whole", 4, 8).code
+    assert 0 == submit_gang(arena, "first", 2, 8).code
+    assert 0 == submit_gang(arena, "whole", 4, 8).code
     pass_second(kube, namespace)
     with replica(arena, "--reserve-after=0"):
-        submit(arena, "small", 1, 8)
+        submit_gang(arena, "small", 1, 8)
         eventually(
-            lambda: "is kept for the job" in plan(kube, namespace, "small").waiting_reason,
+            lambda: "is reserved for the job" in plan(kube, namespace, "small").waiting_reason,
             "the small one to be told",
         )
         end(kube, namespace, "first")
@@ -71,16 +62,9 @@ def test_a_place_is_kept_for_the_head(arena: Arena, kube: Kube, namespace: str) 
 def test_a_recreated_worker_is_released_by_itself(arena: Arena, kube: Kube, namespace: str) -> None:
     """The operator recreates it behind its gate, and it goes back to its place."""
     with replica(arena):
-        assert 0 == submit(arena, "gang", 4, 4).code
+        assert 0 == submit_gang(arena, "gang", 4, 4).code
         before = placed(kube, namespace, "gang")
-        uid = kube.get("v1", "Pod", "gang-worker-2", namespace)["metadata"]["uid"]
-        kube.delete("v1", "Pod", "gang-worker-2", namespace, gracePeriodSeconds="0")
-        eventually(
-            lambda: (
-                (pod := kube.find("v1", "Pod", "gang-worker-2", namespace)) and pod["metadata"]["uid"] != uid
-            ),
-            "the worker to be recreated",
-        )
+        replaced(kube, namespace, "gang-worker-2")
         assert before == placed(kube, namespace, "gang")
 
 
@@ -88,13 +72,13 @@ def test_a_recreated_worker_is_released_by_itself(arena: Arena, kube: Kube, name
 def test_a_worker_whose_node_is_lost_gets_another(arena: Arena, kube: Kube, namespace: str) -> None:
     """Its node was cordoned; the others stay where they are."""
     with replica(arena):
-        assert 0 == submit(arena, "gang", 4, 4).code
+        assert 0 == submit_gang(arena, "gang", 4, 4).code
         before = placed(kube, namespace, "gang")
         kube.patch("v1", "Node", before[3], {"spec": {"unschedulable": True}})
         kube.delete("v1", "Pod", "gang-worker-3", namespace, gracePeriodSeconds="0")
 
         def moved() -> bool:
-            found = places(kube, namespace, "gang")
+            found = nodes_by_index(kube, namespace, "gang")
             return len(found) == 4 and found[3] != before[3]
 
         eventually(moved, "the worker on another node")
@@ -104,8 +88,8 @@ def test_a_worker_whose_node_is_lost_gets_another(arena: Arena, kube: Kube, name
 
 def test_a_job_that_waits_is_told_when_it_starts(arena: Arena, kube: Kube, namespace: str) -> None:
     """By the deadline of the one in the way, in all commands that show it."""
-    assert 0 == submit(arena, "first", 4, 8, "--running-timeout=1h").code
-    assert 0 == submit(arena, "late", 2, 8).code
+    assert 0 == submit_gang(arena, "first", 4, 8, "--running-timeout=1h").code
+    assert 0 == submit_gang(arena, "late", 2, 8).code
     assert "no controller has it in its queue" in arena("get", "late").err
     with replica(arena):
         eventually(lambda: plan(kube, namespace, "late").estimate, "an estimate")

@@ -10,8 +10,6 @@ from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 
-_MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
-
 
 def _conditions(job: Object) -> set[str]:
     return {one["type"] for one in job.get("status", {}).get("conditions", ()) if one["status"] == "True"}
@@ -38,7 +36,7 @@ def test_the_operator_runs_a_job_until_its_launcher_ends(  # fixtures come by na
     assert {pod["spec"]["nodeName"] for pod in members} <= set(gpu_nodes)
     launcher = pods.of_job(kube, namespace, "job", "launcher")[0]
     pods.finish(kube, namespace, launcher["metadata"]["name"], exit_code)
-    ended = kube.wait_for(*_MPIJOB, "job", namespace, until=lambda job: {outcome} <= _conditions(job))
+    ended = kube.wait_for(*pods.MPIJOB, "job", namespace, until=lambda job: {outcome} <= _conditions(job))
     assert "Running" not in _conditions(ended)
 
 

@@ -6,15 +6,9 @@ from arena_topo.pin.run_lists import pin_annotations
 from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.machines.pods import nodes_of, replaced, running
 from tests.controlplane.polling import eventually
-from tests.e2e.pinning import (
-    HOSTNAME,
-    made_again,
-    mpijob,
-    nodes_of,
-    running_workers,
-    tried,
-)
+from tests.e2e.pinning import HOSTNAME, mpijob, running_workers, tried
 
 _GPU = "nvidia.com/gpu"
 
@@ -32,7 +26,9 @@ def test_each_worker_runs_on_its_planned_node_and_comes_back_to_it(
     workers = running_workers(kube, namespace, "job", 4)
 
     assert planned == nodes_of(workers)
-    assert [two, one] == nodes_of([made_again(kube, namespace, workers[i]) for i in (3, 1)])
+    assert [two, one] == nodes_of(
+        [replaced(kube, namespace, workers[i]["metadata"]["name"], running) for i in (3, 1)]
+    )
     launcher = eventually(lambda: pods.of_job(kube, namespace, "job", "launcher"), "the launcher")[0]
     assert "nodeSelector" not in launcher["spec"]
 
@@ -94,7 +90,7 @@ def test_exact_gpus_are_claimed_by_index(kube: Kube, namespace: str, gpu_nodes: 
 
     expected = [(node, {f"gpu-{gpu}" for gpu in gpus}) for node, gpus in planned]
     assert expected == [_devices(kube, namespace, pod) for pod in workers]
-    again = made_again(kube, namespace, workers[1])
+    again = replaced(kube, namespace, workers[1]["metadata"]["name"], running)
     assert expected[1] == _devices(kube, namespace, again)
     used = [container["resources"]["claims"] for container in again["spec"]["containers"]]
     assert [[{"name": "gpus"}]] == used

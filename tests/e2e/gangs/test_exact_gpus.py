@@ -8,13 +8,13 @@ import pytest
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena, Outcome
+from tests.e2e.arena import Arena, submit_gang
 
 DRA = "resource.k8s.io/v1"
 DRIVER = "gpu.nvidia.com"
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 GANG = ("submit", "mpi", "--gang", "--gputopology", "--image=train")
 
 
@@ -80,12 +80,7 @@ def resource_slice(node: str) -> Object:
     return {"apiVersion": DRA, "kind": "ResourceSlice", "metadata": {"name": f"slice-{node}"}, "spec": spec}
 
 
-def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str) -> Outcome:
-    """Submit a gang that is planned."""
-    return arena(*GANG, f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", *flags, "--", "mpirun")
-
-
-def planned(kube: Kube, namespace: str, name: str) -> list[tuple[str, list[int]]]:
+def planned_gpus(kube: Kube, namespace: str, name: str) -> list[tuple[str, list[int]]]:
     """Return the node and the GPUs of each worker by the job's plan."""
     job = kube.get(*MPIJOB, name, namespace)
     plan = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
@@ -102,7 +97,7 @@ def given(kube: Kube, namespace: str, pod: Object) -> tuple[str, list[int]]:
     return pod["spec"]["nodeName"], [int(each["device"].removeprefix("gpu-")) for each in results]
 
 
-def running(kube: Kube, namespace: str, name: str, workers: int) -> list[Object]:
+def workers_with_nodes(kube: Kube, namespace: str, name: str, workers: int) -> list[Object]:
     """Return the workers by index once all have a node."""
 
     def bound() -> list[Object] | None:
@@ -117,33 +112,27 @@ def running(kube: Kube, namespace: str, name: str, workers: int) -> list[Object]
 @pytest.mark.usefixtures("policy", "dra_nodes")
 def test_each_worker_claims_the_gpus_that_it_was_planned(arena: Arena, kube: Kube, namespace: str) -> None:
     """Also when it is recreated; the claims go with the job."""
-    outcome = submit(arena, "gang", 3, 2)
+    outcome = submit_gang(arena, "gang", 3, 2)
     assert 0 == outcome.code, outcome.err
     assert "each on its own GPUs, by a DRA claim" in outcome.err
-    plan = planned(kube, namespace, "gang")
-    workers = running(kube, namespace, "gang", 3)
+    plan = planned_gpus(kube, namespace, "gang")
+    workers = workers_with_nodes(kube, namespace, "gang", 3)
     assert [(node, sorted(gpus)) for node, gpus in plan] == [
         (node, sorted(gpus)) for node, gpus in (given(kube, namespace, each) for each in workers)
     ]
-    second = workers[1]
-    kube.delete("v1", "Pod", second["metadata"]["name"], namespace, gracePeriodSeconds="0")
-
-    def again() -> Object | None:
-        found = kube.find("v1", "Pod", second["metadata"]["name"], namespace)
-        new = found and found["metadata"]["uid"] != second["metadata"]["uid"]
-        return found if found and new and found["spec"].get("nodeName") else None
-
-    remade = eventually(again, "the worker to be recreated")
+    remade = pods.replaced(
+        kube, namespace, workers[1]["metadata"]["name"], lambda pod: pod["spec"].get("nodeName")
+    )
     assert (plan[1][0], sorted(plan[1][1])) == (
         remade["spec"]["nodeName"],
         sorted(given(kube, namespace, remade)[1]),
     )
-    late = submit(arena, "late", 3, 1)
+    late = submit_gang(arena, "late", 3, 1)
     assert "late waits for a placement" in late.err
     assert 0 == arena("delete", "gang").code
     eventually(lambda: not _claims(kube, namespace, "gang"), "the claims to go")
     assert 0 == arena("resume", "late").code
-    assert 3 == len(running(kube, namespace, "late", 3))
+    assert 3 == len(workers_with_nodes(kube, namespace, "late", 3))
 
 
 def _claims(kube: Kube, namespace: str, job: str) -> list[Object]:
@@ -153,11 +142,11 @@ def _claims(kube: Kube, namespace: str, job: str) -> list[Object]:
 @pytest.mark.usefixtures("policy", "dra_nodes")
 def test_workers_of_a_node_may_share_its_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
     """One claim for those of a node; each worker's own GPUs come first in what CUDA shows it."""
-    outcome = submit(arena, "gang", 4, 2, "--share-gpus")
+    outcome = submit_gang(arena, "gang", 4, 2, "--share-gpus")
     assert 0 == outcome.code, outcome.err
     assert "experimental" in outcome.err
-    plan = planned(kube, namespace, "gang")
-    workers = running(kube, namespace, "gang", 4)
+    plan = planned_gpus(kube, namespace, "gang")
+    workers = workers_with_nodes(kube, namespace, "gang", 4)
     claims = [each["spec"]["resourceClaims"][0]["resourceClaimName"] for each in workers]
     assert ["gang-worker-0-gpus"] * 2 + ["gang-worker-2-gpus"] * 2 == claims
     assert [4] * 4 == [len(given(kube, namespace, each)[1]) for each in workers]
@@ -174,7 +163,7 @@ def test_workers_of_a_node_may_share_its_gpus(arena: Arena, kube: Kube, namespac
 @pytest.mark.usefixtures("gpu_nodes")
 def test_gpus_are_shared_by_claims_alone(arena: Arena, kube: Kube, namespace: str) -> None:
     """Elsewhere the flag is refused, with what to use instead."""
-    outcome = submit(arena, "gang", 2, 2, "--share-gpus")
+    outcome = submit_gang(arena, "gang", 2, 2, "--share-gpus")
     assert 2 == outcome.code
     assert "--share-gpus needs GPUs allocated by a DRA driver" in outcome.err
     assert [] == kube.list(*MPIJOB, namespace)
@@ -183,7 +172,7 @@ def test_gpus_are_shared_by_claims_alone(arena: Arena, kube: Kube, namespace: st
 @pytest.mark.usefixtures("dra_nodes")
 def test_without_the_policy_claims_cannot_be_handed_out(arena: Arena, kube: Kube, namespace: str) -> None:
     """One error says why and who can help, and nothing is created."""
-    outcome = submit(arena, "gang", 3, 2)
+    outcome = submit_gang(arena, "gang", 3, 2)
     assert 2 == outcome.code
     assert "the GPUs of this cluster are allocated by DRA claims" in outcome.err
     assert "cluster setup --apply" in outcome.err
@@ -230,14 +219,15 @@ def test_hami_is_told_the_gpus_of_each_worker(
     """By the admission policy, or as the workers are released; a job that is suspended is free of them again."""
     if means == "policy":
         request.getfixturevalue("policy")
-    tried = submit(arena, "gang", 3, 2, "--pin=gpus", "--dry-run=server", "--plan")
+    tried = submit_gang(arena, "gang", 3, 2, "--pin=gpus", "--dry-run=server", "--plan")
     assert 0 == tried.code, tried.err
-    outcome = submit(arena, "gang", 3, 2, "--pin=gpus")
+    outcome = submit_gang(arena, "gang", 3, 2, "--pin=gpus")
     assert 0 == outcome.code, outcome.err
     assert "each on its own GPUs, requested from HAMi by UUID" in outcome.err
-    workers = running(kube, namespace, "gang", 3)
+    workers = workers_with_nodes(kube, namespace, "gang", 3)
     assert [
-        (node, ",".join(uuid(node, gpu) for gpu in gpus)) for node, gpus in planned(kube, namespace, "gang")
+        (node, ",".join(uuid(node, gpu) for gpu in gpus))
+        for node, gpus in planned_gpus(kube, namespace, "gang")
     ] == [
         (each["spec"]["nodeName"], each["metadata"]["annotations"]["nvidia.com/use-gpuuuid"])
         for each in workers
@@ -251,7 +241,7 @@ def test_hami_is_told_the_gpus_of_each_worker(
 @pytest.mark.usefixtures("gpu_nodes")
 def test_exact_gpus_are_refused_where_nothing_keeps_them(arena: Arena, kube: Kube, namespace: str) -> None:
     """NVIDIA's device plugin leaves the choice to the kubelet."""
-    outcome = submit(arena, "gang", 2, 2, "--pin=gpus")
+    outcome = submit_gang(arena, "gang", 2, 2, "--pin=gpus")
     assert 2 == outcome.code
     assert "--pin=gpus cannot be enforced on this cluster" in outcome.err
     assert [] == kube.list(*MPIJOB, namespace)

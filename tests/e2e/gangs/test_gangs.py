@@ -8,7 +8,7 @@ import pytest
 
 from arena_topo.gang.backends import decorate
 from arena_topo.manifest.gang import decorated, gang_of
-from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.gang import Decoration, Gang
 from arena_topo.model.plan_record import Stage
 from tests.controlplane.availability import require_built
 from tests.controlplane.components import install
@@ -16,15 +16,14 @@ from tests.controlplane.components.options import coscheduling, native_gang
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, remove_pods
+from tests.controlplane.machines.pods import MPIJOB, nodes_of
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-from tests.e2e.controller import replicas
+from tests.e2e.arena import Arena, submit_gang
 from tests.e2e.controller.replicas import end, plan, replica
-from tests.e2e.pinning import admission_policy, mpijob, nodes_of, running_workers
+from tests.e2e.pinning import admission_policy, mpijob, running_workers
 
 _GPU = "nvidia.com/gpu"
-_MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 _GROUPS = {
     "native": ("scheduling.k8s.io/v1alpha2", "PodGroup"),
     "coscheduling": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
@@ -49,9 +48,9 @@ def space(cluster: ControlPlane) -> Iterator[str]:
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
-    for job in kube.list(*_MPIJOB, name):
-        kube.delete(*_MPIJOB, job["metadata"]["name"], name)
-        kube.wait_gone(*_MPIJOB, job["metadata"]["name"], name)
+    for job in kube.list(*MPIJOB, name):
+        kube.delete(*MPIJOB, job["metadata"]["name"], name)
+        kube.wait_gone(*MPIJOB, job["metadata"]["name"], name)
     kube.delete("v1", "Namespace", name)
     eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
 
@@ -59,9 +58,9 @@ def space(cluster: ControlPlane) -> Iterator[str]:
 def test_a_gang_of_four_starts_only_when_four_fit(cluster: ControlPlane, space: str, backend: str) -> None:
     """With room for three it waits whole; then its launcher starts too."""
     kube = cluster.kube
-    kube.create(pod("filler", 4), space)
+    kube.create(pod_of_gang("filler", 4), space)
     kube.wait_for("v1", "Pod", "filler", space, until=pods.running)
-    submit(kube, space, mpijob("job", 4, {_GPU: "4"}, {}), backend)
+    create_decorated(kube, space, mpijob("job", 4, {_GPU: "4"}, {}), backend)
     wait_until_all_wait(kube, space, [f"job-worker-{at}" for at in range(4)])
 
     make_room(kube, space, "filler")
@@ -101,8 +100,10 @@ def test_an_operator_that_makes_the_group_itself_is_told_its_size(pytestconfig: 
     with ControlPlane(coscheduling()) as plane:
         kube, space = plane.kube, "default"
         create_nodes(kube, [NodeSpec("gpu-1"), NodeSpec("gpu-2")])
-        kube.create(pod("filler", 4), space)
-        submit(kube, space, mpijob("job", 4, {_GPU: "4"}, {}), "coscheduling", "scheduler-plugins-scheduler")
+        kube.create(pod_of_gang("filler", 4), space)
+        create_decorated(
+            kube, space, mpijob("job", 4, {_GPU: "4"}, {}), "coscheduling", "scheduler-plugins-scheduler"
+        )
         wait_until_all_wait(kube, space, [f"job-worker-{at}" for at in range(4)])
         make_room(kube, space, "filler")
         running_workers(kube, space, "job", 4)
@@ -130,7 +131,7 @@ def test_a_job_that_is_submitted_has_its_gang_and_its_places(
     pinned = [pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] for pod in workers]
     assert pinned == nodes_of(workers)
     assert ["gpu-1", "gpu-1", "gpu-2", "gpu-2"] == sorted(pinned)
-    job = kube.get(*_MPIJOB, "job", space)
+    job = kube.get(*MPIJOB, "job", space)
     assert [job["metadata"]["uid"]] == [owner["uid"] for owner in group["metadata"]["ownerReferences"]]
     assert f"PodGroup {group['metadata']['name']}" in outcome.err
 
@@ -142,9 +143,9 @@ def test_a_gang_that_waits_for_the_controller_keeps_its_topology(
     """Submitted with no room, it is not left to its own scheduler: it starts whole, in its PodGroup, where it was planned."""
     kube, arena = cluster.kube, Arena(cluster.kubeconfig("root", ["system:masters"], namespace=space))
     with replica(arena):
-        assert 0 == replicas.submit(arena, "first", 2, 8, f"--gang-scheduler={backend}").code
+        assert 0 == submit_gang(arena, "first", 2, 8, f"--gang-scheduler={backend}").code
         running_workers(kube, space, "first", 2)
-        late = replicas.submit(arena, "late", 4, 4, f"--gang-scheduler={backend}")
+        late = submit_gang(arena, "late", 4, 4, f"--gang-scheduler={backend}")
         assert 0 == late.code, late.err
         assert "late waits for a placement" in late.err
         assert "starts anywhere" not in late.err
@@ -194,7 +195,7 @@ def known(gang: Gang, backend: str, operator: str = "") -> Decoration:
     return decorate(backend, replace(gang, api="v1alpha2", admission=True, operator_gangs=operator))
 
 
-def submit(kube: Kube, namespace: str, job: Object, backend: str, operator: str = "") -> None:
+def create_decorated(kube: Kube, namespace: str, job: Object, backend: str, operator: str = "") -> None:
     """Create a job and its companions as the product does: the job first, and owner of the others."""
     rendered = {**job, "metadata": {**job["metadata"], "namespace": namespace}}
     decoration = known(gang_of(rendered), backend, operator)
@@ -211,7 +212,7 @@ def submit(kube: Kube, namespace: str, job: Object, backend: str, operator: str 
         )
 
 
-def pod(name: str, gpus: int, decoration: Decoration | None = None) -> Object:
+def pod_of_gang(name: str, gpus: int, decoration: Decoration | None = None) -> Object:
     """Return a pod of *gpus* GPUs, or none, with what *decoration* adds to a worker."""
     added = decoration or Decoration()
     container = {"name": "mpi", "image": "i", "resources": {"limits": {_GPU: str(gpus)} if gpus else {}}}
@@ -237,12 +238,12 @@ def make_room(kube: Kube, namespace: str, *names: str) -> None:
         kube.delete("v1", "Pod", name, namespace, gracePeriodSeconds="0")
     for name in names:
         kube.wait_gone("v1", "Pod", name, namespace)
-    kube.create(pod("small", 0), namespace)
+    kube.create(pod_of_gang("small", 0), namespace)
 
 
 def all_run_as_others_come(kube: Kube, namespace: str, job: str, count: int) -> bool:
     """Whether *count* workers of *job* run; a small pod comes at each look, for the reason that ``make_room`` tells."""
-    kube.create(pod(f"small-{uuid.uuid4().hex[:8]}", 0), namespace)
+    kube.create(pod_of_gang(f"small-{uuid.uuid4().hex[:8]}", 0), namespace)
     return count == sum(map(pods.running, pods.of_job(kube, namespace, job, "worker")))
 
 
@@ -261,8 +262,8 @@ def come_in_turns(kube: Kube, namespace: str, backend: str) -> None:
         for companion in added.companions:
             kube.create(companion, namespace)
     for one, other in zip(members("a"), members("b"), strict=True):
-        kube.create(pod(one, 4, decorations["a"]), namespace)
-        kube.create(pod(other, 4, decorations["b"]), namespace)
+        kube.create(pod_of_gang(one, 4, decorations["a"]), namespace)
+        kube.create(pod_of_gang(other, 4, decorations["b"]), namespace)
 
 
 def started(kube: Kube, namespace: str, gang: str) -> int:

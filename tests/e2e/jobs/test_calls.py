@@ -10,10 +10,9 @@ import jsonschema
 import pytest
 
 from arena_topo.cli.errors import run
-from arena_topo.kube.client import Transport
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.kube.session import Session
-from arena_topo.kube.transport import Request, Response
+from arena_topo.kube.transport import Request, Response, Transport
 from tests.paths import ROOT
 
 SCHEMAS = ROOT / "docs" / "reference" / "schemas"

@@ -11,18 +11,16 @@ from arena_topo.jobs.options import PlaceOptions
 from arena_topo.jobs.prepare import prepare
 from arena_topo.jobs.sources import FromFlags
 from arena_topo.jobs.submit import submit_prepared
-from arena_topo.kube.client import Transport
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.kube.session import Session
-from arena_topo.kube.transport import HttpTransport, Request, Response
+from arena_topo.kube.transport import HttpTransport, Request, Response, Transport
 from arena_topo.model.job import ConfigFile, JobSpec, PodOptions
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.pods import MPIJOB, nodes_by_index
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
 
 class Killed(BaseException):
@@ -72,7 +70,7 @@ def _submit(session: Session, name: str, namespace: str) -> None:
         topology=True,
         pod=PodOptions(files=(ConfigFile("/etc/hyper.json", b"{}"),)),
     )
-    ready = prepare(session, FromFlags(job=job), PlaceOptions())
+    ready = prepare(session, FromFlags(job=job).request(session, PlaceOptions()))
     submit_prepared(session, ready, Waiter(lambda _: None), lambda _: None)
 
 
@@ -91,16 +89,8 @@ def _killed_after(requests: int, kubeconfig: Path, name: str, namespace: str) ->
     return False
 
 
-def _nodes(kube: Kube, namespace: str, name: str) -> list[str]:
-    return [
-        pod["spec"]["nodeName"]
-        for pod in pods.of_job(kube, namespace, name, "worker")
-        if pod["spec"].get("nodeName")
-    ]
-
-
 def _all_placed(kube: Kube, namespace: str, name: str) -> bool:
-    return len(_nodes(kube, namespace, name)) == 4
+    return len(nodes_by_index(kube, namespace, name)) == 4
 
 
 def _no_pods(kube: Kube, namespace: str, name: str) -> bool:
@@ -133,7 +123,7 @@ def test_a_submit_killed_at_any_step_can_be_finished(
                 endings.add("resumed")
             else:
                 assert "was only half created" in outcome.err, outcome.err
-                assert [] == _nodes(kube, namespace, name)
+                assert {} == nodes_by_index(kube, namespace, name)
                 endings.add("half created")
             assert 0 == arena("delete", name).code
             eventually(partial(_no_pods, kube, namespace, name), f"the pods of {name} to go")

@@ -22,7 +22,7 @@ from tests.e2e.arena import Arena, Running
 NAME = "job"
 
 
-def submit(arena: Arena, *flags: str) -> None:
+def submit_on_seed_node(arena: Arena, *flags: str) -> None:
     """Submit a job whose workers run on a fake node."""
     there = f"--selector=kubernetes.io/hostname={SEED_NODES[0]}"
     outcome = arena("submit", "mpi", f"--name={NAME}", "--image=busybox", there, *flags, "train")
@@ -41,7 +41,7 @@ def scripted(
 ) -> tuple[str, ScriptedKubelet, ContainerLog]:
     """Run a job whose launcher is on the node whose kubelet is the test; return launcher, kubelet and log."""
     del gpu_nodes
-    submit(arena, f"--launcher-selector=kubernetes.io/hostname={kubelet.name}")
+    submit_on_seed_node(arena, f"--launcher-selector=kubernetes.io/hostname={kubelet.name}")
     launcher = launcher_of(kube, namespace)
     kubelet.run(namespace, launcher)
     return launcher, kubelet, kubelet.log(namespace, launcher, "mpi")
@@ -168,7 +168,7 @@ def test_a_restarted_container_is_followed_on(
 def test_following_says_what_it_waits_for(arena: Arena, gpu_nodes: list[str]) -> None:
     """The scheduler's own words."""
     del gpu_nodes
-    submit(arena, "--gpus=8", "--workers=2")
+    submit_on_seed_node(arena, "--gpus=8", "--workers=2")
     with arena.running("logs", "-f", NAME) as running:
         running.until_said("Insufficient nvidia.com/gpu", "the scheduler's words")
         assert running.said("waiting for the launcher: job-worker-")
@@ -180,7 +180,7 @@ def test_following_waits_for_the_image(
 ) -> None:
     """And prints the log once there is one."""
     del gpu_nodes
-    submit(arena, f"--launcher-selector=kubernetes.io/hostname={kubelet.name}")
+    submit_on_seed_node(arena, f"--launcher-selector=kubernetes.io/hostname={kubelet.name}")
     with arena.running("logs", "-f", NAME) as running:
         launcher = launcher_of(kube, namespace)
         kubelet.hold(namespace, launcher, "ImagePullBackOff")
@@ -260,7 +260,7 @@ def test_a_workers_log_is_read_by_its_name(
 ) -> None:
     """As a real stream from a fake node."""
     del gpu_nodes
-    submit(arena)
+    submit_on_seed_node(arena)
 
     eventually(lambda: "RUNNING" in arena("get", NAME).out, "the job to run")
     fake_log.wait_served(kube, namespace, f"{NAME}-worker-0")

@@ -9,13 +9,12 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.kubelet import ScriptedKubelet
 from tests.controlplane.machines.nodes import SEED_NODES, NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.e2e.arena import Arena
 from tests.e2e.shapes import shape
-
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def vendor_nodes(plane: ControlPlane) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
-def submit(arena: Arena, documented: DocumentedJob) -> None:
+def submit_documented(arena: Arena, documented: DocumentedJob) -> None:
     """Type the documented command, with the tool's own name."""
     outcome = arena.shell(documented.command.replace("arena ", "arena-topo ", 1))
     assert (0, f"mpijob.kubeflow.org/{documented.name} created\n") == (outcome.code, outcome.out), outcome.err
@@ -51,7 +50,7 @@ def test_a_documented_job_runs_from_submit_to_delete(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], documented: DocumentedJob
 ) -> None:
     """The command is taken verbatim, the table is the documented one, and nothing is left in the end."""
-    submit(arena, documented)
+    submit_documented(arena, documented)
     table = eventually(lambda: table_of_running(arena, documented), f"{documented.name} to run")
 
     assert shape(documented.table) == shape(table)
@@ -74,7 +73,7 @@ def test_on_the_vendors_nodes_the_vendors_resource_is_asked_for(
     arena: Arena, kube: Kube, namespace: str, vendor_nodes: list[str]
 ) -> None:
     """The pods run there, where nvidia.com/gpu is not offered, and the table counts their GPUs."""
-    submit(arena, DOCUMENTED_JOBS[0])
+    submit_documented(arena, DOCUMENTED_JOBS[0])
     table = eventually(lambda: table_of_running(arena, DOCUMENTED_JOBS[0]), "the job to run")
     workers = pods.of_job(kube, namespace, DOCUMENTED_JOBS[0].name, "worker")
 

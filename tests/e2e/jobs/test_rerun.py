@@ -6,13 +6,12 @@ import pytest
 
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
-
-def submit(arena: Arena, tmp_path: Path) -> None:
+def submit_with_file(arena: Arena, tmp_path: Path) -> None:
     """Submit a planned gang with a file, until all of it runs."""
     file = tmp_path / "train.yaml"
     file.write_text("lr: 1e-3\n")
@@ -38,7 +37,7 @@ def test_a_job_runs_again_beside_the_old_one(
     arena: Arena, kube: Kube, namespace: str, tmp_path: Path
 ) -> None:
     """Under another name, with its own plan and its own files."""
-    submit(arena, tmp_path)
+    submit_with_file(arena, tmp_path)
     taken = arena("rerun", "job")
     assert (1, True) == (taken.code, "already exists" in taken.err)
 
@@ -46,7 +45,9 @@ def test_a_job_runs_again_beside_the_old_one(
     assert 0 == again.code, again.err
     assert "mpijob.kubeflow.org/next created" in again.out
     assert container(kube, namespace, "job") == container(kube, namespace, "next")
-    assert "2 of 2 workers where planned" in arena("get", "next").err
+    eventually(
+        lambda: "2 of 2 workers where planned" in arena("get", "next").err, "its workers on their nodes"
+    )
     files = kube.get("v1", "ConfigMap", "next-files", namespace)
     assert {"file-0": "lr: 1e-3\n"} == files["data"]
     assert ["next"] == [owner["name"] for owner in files["metadata"]["ownerReferences"]]

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.kube import Kube, KubeError, Object
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 from tests.e2e.pinning import mpijob
 
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 POLICY = "admissionregistration.k8s.io/v1"
 REASON = "affinity is not allowed in this namespace"
 
 
-def submit(arena: Arena, *flags: str, workers: int = 2) -> Outcome:
+def submit_eight_gpus_each(arena: Arena, *flags: str, workers: int = 2) -> Outcome:
     """Submit a job of workers with 8 GPUs each."""
     shape = ("--name=job", "--image=train", f"--workers={workers}", "--gpus=8")
     return arena("submit", "mpi", *shape, *flags, "--", "mpirun", "-bind-to", "none")
@@ -25,13 +25,13 @@ def submit(arena: Arena, *flags: str, workers: int = 2) -> Outcome:
 @pytest.mark.usefixtures("gpu_nodes")
 def test_a_job_that_can_never_fit_is_not_created(arena: Arena, kube: Kube, namespace: str) -> None:
     """Exit code 3, how large the cluster is, what would fit, and what to do where it grows."""
-    refused = submit(arena, "--gputopology", workers=3)
+    refused = submit_eight_gpus_each(arena, "--gputopology", workers=3)
     assert 3 == refused.code
     assert "the job job can never fit: the cluster has 16 GPUs" in refused.err
     assert "--workers=2 fits" in refused.err
     assert None is kube.find(*MPIJOB, "job", namespace)
 
-    expected = submit(arena, "--gputopology", "--expect-nodes", workers=3)
+    expected = submit_eight_gpus_each(arena, "--gputopology", "--expect-nodes", workers=3)
     assert (0, "mpijob.kubeflow.org/job created\n") == (expected.code, expected.out)
     assert "job waits for a placement" in expected.err
 
@@ -41,14 +41,14 @@ def test_a_job_without_a_plan_that_can_never_fit_is_not_created_either(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
     """As far as counting goes; a dry run prints it anyway."""
-    refused = submit(arena, workers=3)
+    refused = submit_eight_gpus_each(arena, workers=3)
     assert (3, "") == (refused.code, refused.out)
     assert "the job job can never fit: the cluster has 16 GPUs, which hold 2 of 3 workers" in refused.err
     assert "--expect-nodes" in refused.err
     assert None is kube.find(*MPIJOB, "job", namespace)
 
-    assert 0 == submit(arena, "--dry-run=server", workers=3).code
-    assert 0 == submit(arena, "--expect-nodes", workers=3).code
+    assert 0 == submit_eight_gpus_each(arena, "--dry-run=server", workers=3).code
+    assert 0 == submit_eight_gpus_each(arena, "--expect-nodes", workers=3).code
 
 
 @pytest.mark.usefixtures("gpu_nodes")
@@ -56,8 +56,8 @@ def test_a_dry_run_says_what_it_leaves_out_and_shows_it_with_plan(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
     """The server accepts both, and creates neither."""
-    plain = submit(arena, "--gputopology", "--dry-run=server", "-o", "json")
-    planned = submit(arena, "--gputopology", "--dry-run=server", "--plan", "-o", "json")
+    plain = submit_eight_gpus_each(arena, "--gputopology", "--dry-run=server", "-o", "json")
+    planned = submit_eight_gpus_each(arena, "--gputopology", "--dry-run=server", "--plan", "-o", "json")
     assert (0, 0) == (plain.code, planned.code), planned.err
     assert "--dry-run=server --plan shows them" in plain.err
     assert "enforced: " in planned.err
@@ -73,7 +73,7 @@ def test_a_dry_run_says_what_it_leaves_out_and_shows_it_with_plan(
 
 def test_a_gang_scheduler_that_is_not_installed_is_named(arena: Arena) -> None:
     """It used to be the server's 404 for its PodGroup."""
-    outcome = submit(arena, "--gang", "--gang-scheduler=koordinator")
+    outcome = submit_eight_gpus_each(arena, "--gang", "--gang-scheduler=koordinator")
 
     assert (2, "") == (outcome.code, outcome.out)
     assert "koordinator is not installed on this cluster" in outcome.err
@@ -82,7 +82,7 @@ def test_a_gang_scheduler_that_is_not_installed_is_named(arena: Arena) -> None:
 
 def test_a_command_for_an_old_mpirun_gets_a_hint(arena: Arena, kube: Kube, namespace: str) -> None:
     """The job is created as it was typed."""
-    outcome = submit(arena)
+    outcome = submit_eight_gpus_each(arena)
 
     assert 0 == outcome.code
     assert "mpirun of Open MPI 5 ends with an error at -bind-to: write --bind-to" in outcome.err
@@ -151,7 +151,7 @@ def test_a_plan_that_the_server_refuses_is_told_in_its_words(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
     """Nobody else was placing the job."""
-    outcome = submit(arena, "--gputopology", "--pin=nodes")
+    outcome = submit_eight_gpus_each(arena, "--gputopology", "--pin=nodes")
 
     assert 1 == outcome.code
     assert "the server does not accept the plan of the job job: " in outcome.err

@@ -7,10 +7,9 @@ import pytest
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.kubelet import ScriptedKubelet
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Running
-
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
 
 def arguments(kubelet: ScriptedKubelet, nodes: list[str], *flags: str) -> tuple[str, ...]:
@@ -76,7 +75,7 @@ def interrupted(submit: Running) -> tuple[int, str]:
 def test_after_ctrl_c_a_running_job_goes_on(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], kubelet: ScriptedKubelet
 ) -> None:
-    """It is said how to follow it again, and how to undo it."""
+    """The last line says how to follow it again, and how to undo it."""
     with arena.running(*arguments(kubelet, gpu_nodes, "--wait=succeeded")) as submit:
         submit.until_said("created", "the job to be created", of=submit.out)
         kubelet.run(namespace, launcher(kube, namespace))

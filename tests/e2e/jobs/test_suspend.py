@@ -6,11 +6,11 @@ import pytest
 
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 ONE_NODE = ("--workers=1", "--gpus=8", "--image=train")
 
 
@@ -20,7 +20,7 @@ def nothing_reserved(plane: ControlPlane) -> None:
     eventually(lambda: not plane.kube.list(*MPIJOB), "the jobs of other tests to go")
 
 
-def submit(arena: Arena, name: str, *flags: str) -> Outcome:
+def submit_one_node(arena: Arena, name: str, *flags: str) -> Outcome:
     """Submit a job that takes one node."""
     outcome = arena("submit", "mpi", f"--name={name}", *ONE_NODE, *flags, "--", "mpirun")
     assert 0 == outcome.code, outcome.err
@@ -49,7 +49,7 @@ def test_a_suspended_job_makes_room_and_is_planned_around_whoever_came(
     """Whatever keeps the plan: another job takes its node meanwhile, and it starts on the other one."""
     if means == "admission":
         request.getfixturevalue("policy")
-    submit(arena, "job", "--gputopology", "--pin=nodes" if means == "affinity" else "--pin=auto")
+    submit_one_node(arena, "job", "--gputopology", "--pin=nodes" if means == "affinity" else "--pin=auto")
     assert gpu_nodes[0] == node_of(kube, namespace, "job")
 
     stopped = arena("suspend", "job")
@@ -60,7 +60,7 @@ def test_a_suspended_job_makes_room_and_is_planned_around_whoever_came(
     assert "suspended, and nothing is reserved" in shown.err
     assert "is suspended already" in arena("suspend", "job").err
 
-    submit(arena, "other", "--gputopology")
+    submit_one_node(arena, "other", "--gputopology")
     assert gpu_nodes[0] == node_of(kube, namespace, "other")
     resumed = arena("resume", "job")
     assert 0 == resumed.code, resumed.err
@@ -72,11 +72,11 @@ def test_a_suspended_job_waits_where_its_room_was_taken(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str]
 ) -> None:
     """Resuming says so with exit code 3, and starts it once there is room."""
-    submit(arena, "job", "--gputopology")
+    submit_one_node(arena, "job", "--gputopology")
     node_of(kube, namespace, "job")
     assert 0 == arena("suspend", "job").code
     for index, node in enumerate(gpu_nodes):
-        submit(arena, f"other-{index}", "--gputopology")
+        submit_one_node(arena, f"other-{index}", "--gputopology")
         assert node == node_of(kube, namespace, f"other-{index}")
 
     refused = arena("resume", "job")
@@ -91,7 +91,7 @@ def test_a_suspended_job_waits_where_its_room_was_taken(
 @pytest.mark.usefixtures("gpu_nodes")
 def test_a_job_without_a_plan_is_suspended_and_resumed_too(arena: Arena, kube: Kube, namespace: str) -> None:
     """Its scheduler places it, as before."""
-    submit(arena, "job")
+    submit_one_node(arena, "job")
     node_of(kube, namespace, "job")
     assert 0 == arena("suspend", "job").code
     assert "SUSPENDED" in arena("get", "job").out
@@ -105,7 +105,7 @@ def test_a_job_that_kubectl_suspended_gets_a_new_place(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str]
 ) -> None:
     """Its plan may be out of date by the time that it is resumed."""
-    submit(arena, "job", "--gputopology")
+    submit_one_node(arena, "job", "--gputopology")
     assert gpu_nodes[0] == node_of(kube, namespace, "job")
     kube.patch(*MPIJOB, "job", {"spec": {"runPolicy": {"suspend": True}}}, namespace)
     eventually(lambda: not pods.of_job(kube, namespace, "job", "worker"), "the worker to go")

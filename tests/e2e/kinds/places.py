@@ -6,7 +6,6 @@ import yaml
 
 from tests.controlplane.kube import Kube, Object, suppress_missing
 from tests.controlplane.machines import pods
-from tests.controlplane.polling import eventually
 
 
 def plan_on(kube: Kube, namespace: str, kind: tuple[str, str], name: str = "bert") -> Object:
@@ -19,25 +18,6 @@ def plan_on(kube: Kube, namespace: str, kind: tuple[str, str], name: str = "bert
 def nodes_of(plan: Object) -> list[str]:
     """Return the node of each pod of a *plan*, by number."""
     return [node for node, count in plan["nodes"] for _ in range(count)]
-
-
-def running_pods(
-    kube: Kube, namespace: str, count: int = 3, *, selector: str, without: str = ""
-) -> list[Object]:
-    """Return the pods that *selector* finds by their names, once *count* of them run, *without* the one of this uid."""
-
-    def found() -> list[Object] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector=selector)
-        whole = len(listed) == count and all(map(pods.running, listed))
-        gone = without in [pod["metadata"]["uid"] for pod in listed]
-        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
-
-    return eventually(found, f"{count} pods that run")
-
-
-def places(found: list[Object]) -> list[str]:
-    """Return the node of each pod."""
-    return [pod["spec"]["nodeName"] for pod in found]
 
 
 def end(kube: Kube, namespace: str, found: list[Object], exit_code: int = 0) -> None:

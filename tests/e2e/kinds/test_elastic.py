@@ -7,12 +7,12 @@ import pytest
 
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.kinds.places import nodes_of, plan_on
 from tests.e2e.kinds.test_pytorchjob import PYTORCHJOB
 
-MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 PYTORCH = ("submit", "pytorch", "--name=bert", "--gpus=2", "--image=i", "--gputopology", "--pin=workers")
 MPI = ("submit", "mpi", "--name=bert", "--gpus=2", "--image=i", "--gputopology", "--pin=workers")
 HOROVOD = "horovodrun --host-discovery-script /etc/elastic/discover_hosts.sh python t.py"
@@ -30,7 +30,7 @@ def workers(kube: Kube, namespace: str, count: int, without: str = "") -> dict[s
     return eventually(found, f"{count} workers that run")
 
 
-def places(found: Mapping[str, Object]) -> list[str]:
+def nodes_by_index(found: Mapping[str, Object]) -> list[str]:
     """Return the node of each worker, by its index."""
     return [found[f"bert-worker-{index}"]["spec"]["nodeName"] for index in range(len(found))]
 
@@ -59,17 +59,19 @@ def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube,
     assert (0, "pytorchjob.kubeflow.org/bert scaled\n") == (outcome.code, outcome.out), outcome.err
     grown = workers(kube, namespace, 5)
     plan = plan_on(kube, namespace, PYTORCHJOB)
-    assert ("confirmed", nodes_of(plan)) == (plan["stage"], places(grown))
+    assert ("confirmed", nodes_of(plan)) == (plan["stage"], nodes_by_index(grown))
     assert uids(first).items() <= uids(grown).items()
     lost = grown["bert-worker-4"]
     kube.delete("v1", "Pod", "bert-worker-4", namespace, gracePeriodSeconds="0")
-    assert places(grown) == places(workers(kube, namespace, 5, without=lost["metadata"]["uid"]))
+    assert nodes_by_index(grown) == nodes_by_index(
+        workers(kube, namespace, 5, without=lost["metadata"]["uid"])
+    )
 
     outcome = arena("scale", "bert", "--workers=3")
     assert 0 == outcome.code, outcome.err
     left = workers(kube, namespace, 3)
     assert uids(left).items() <= uids(grown).items()
-    assert nodes_of(plan_on(kube, namespace, PYTORCHJOB)) == places(grown)[:3]
+    assert nodes_of(plan_on(kube, namespace, PYTORCHJOB)) == nodes_by_index(grown)[:3]
     assert "bert-worker-0" == json.loads(arena("get", "bert", "-o", "json").out)["chiefName"]
     assert 2 == arena("scale", "bert", "--workers=7").code
     assert 0 == arena("delete", "bert").code
@@ -84,7 +86,7 @@ def test_an_elastic_job_starts_as_large_as_it_fits_and_grows_when_there_is_room(
     assert 0 == arena(*other).code
     outcome = arena(*PYTORCH, "--nnodes=2:12", "torchrun t.py")
     assert 0 == outcome.code, outcome.err
-    assert 1 == len(set(places(workers(kube, namespace, 4))))
+    assert 1 == len(set(nodes_by_index(workers(kube, namespace, 4))))
     outcome = arena("scale", "bert", "--grow")
     assert 3 == outcome.code, outcome.err
     assert "confirmed" == plan_on(kube, namespace, PYTORCHJOB)["stage"]
@@ -92,7 +94,7 @@ def test_an_elastic_job_starts_as_large_as_it_fits_and_grows_when_there_is_room(
     assert 0 == arena("delete", "other").code
     outcome = arena("scale", "bert", "--grow")
     assert 0 == outcome.code, outcome.err
-    assert 2 == len(set(places(workers(kube, namespace, 8))))
+    assert 2 == len(set(nodes_by_index(workers(kube, namespace, 8))))
     assert 0 == arena("delete", "bert").code
 
 
@@ -106,12 +108,12 @@ def test_horovod_is_told_before_its_workers_leave(arena: Arena, kube: Kube, name
     outcome = arena("scale", "bert", "--workers=4")
     assert 0 == outcome.code, outcome.err
     grown = workers(kube, namespace, 4)
-    assert nodes_of(plan_on(kube, namespace, MPIJOB)) == places(grown)
+    assert nodes_of(plan_on(kube, namespace, MPIJOB)) == nodes_by_index(grown)
     assert uids(first).items() <= uids(grown).items()
 
     outcome = arena("scale", "bert", "--workers=3", "--grace=1ms")
     assert 0 == outcome.code, outcome.err
-    assert "is told to do without 1 worker" in outcome.err
+    assert "is asked to do without 1 worker" in outcome.err
     assert uids(workers(kube, namespace, 3)).items() <= uids(grown).items()
     hosts = kube.find("v1", "ConfigMap", "bert-elastic", namespace)
     assert hosts is not None

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
-from tests.e2e.kinds.places import end, nodes_of, places, plan_on, running_pods, tried
+from tests.e2e.kinds.places import end, nodes_of, plan_on, tried
 
 COMMAND = "torchrun --node-rank=$JOB_COMPLETION_INDEX train.py --note='a  b'"
 POD_FLAGS = (
@@ -218,12 +219,12 @@ class Life:
     def pods(self, without: str = "") -> list[Object]:
         """Return the pods by rank, once all of them run, *without* the one of this uid."""
         count, selector = len(self.kind.pods), self.kind.selector
-        found = running_pods(self.kube, self.namespace, count, selector=selector, without=without)
+        found = pods.all_running(self.kube, self.namespace, selector, count, without)
         return [pod for name in self.kind.pods for pod in found if pod["metadata"]["name"].startswith(name)]
 
     def assert_in_places(self) -> None:
         """Fail unless each pod runs where it is planned: those without GPUs on the servers that have none."""
-        found = places(self.pods())
+        found = pods.nodes_of(self.pods())
         assert nodes_of(self.plan) == found
         first = len(found) - len(self.kind.cpu_nodes)
         assert set(self.gpu_nodes) >= set(found[:first])
@@ -243,7 +244,7 @@ class Life:
         before = self.pods()
         lost = before[1]["metadata"]
         self.kube.delete("v1", "Pod", lost["name"], self.namespace, gracePeriodSeconds="0")
-        assert places(before) == places(self.pods(without=lost["uid"]))
+        assert pods.nodes_of(before) == pods.nodes_of(self.pods(without=lost["uid"]))
 
     def assert_listed(self) -> None:
         """Fail unless the job is in every list, under its own type only."""

@@ -22,15 +22,8 @@ pytestmark = pytest.mark.usefixtures("policy")
 
 def running(kube: Kube, namespace: str, count: int, without: str = "") -> dict[str, str]:
     """Return the nodes of the planned pods by their numbers in their role, once *count* of them run."""
-
-    def found() -> dict[str, str] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector="arena-topo.dev/job=bert")
-        whole = len(listed) == count and all(map(pods.running, listed))
-        if not whole or without in [pod["metadata"]["uid"] for pod in listed]:
-            return None
-        return {place(pod): pod["spec"]["nodeName"] for pod in listed}
-
-    return eventually(found, f"{count} pods that run")
+    found = pods.all_running(kube, namespace, "arena-topo.dev/job=bert", count, without)
+    return {place(pod): pod["spec"]["nodeName"] for pod in found}
 
 
 def place(pod: Object) -> str:

@@ -8,7 +8,6 @@ import pytest
 from arena_topo.pin.run_lists import pin_annotations
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
-from tests.controlplane.polling import eventually
 
 _TRAINING = "training.kubeflow.org"
 _COMPLETION = "batch.kubernetes.io/job-completion-index"
@@ -141,11 +140,13 @@ def test_every_pod_runs_on_its_planned_node_and_comes_back_to_it(
     count = sum(map(len, wanted.values()))
     places = {(role.lower(), i): node for role, nodes in wanted.items() for i, node in enumerate(nodes)}
 
-    found = _running(kube, namespace, kind.selector, count)
+    found = pods.all_running(kube, namespace, kind.selector, count)
     assert places == _places(found, kind)
     lost = next(pod for pod in found if kind.place(pod["metadata"]["labels"])[1] == len(lists[1]) - 1)
     _lose(kube, namespace, lost)
-    assert places == _places(_running(kube, namespace, kind.selector, count, without=lost), kind)
+    assert places == _places(
+        pods.all_running(kube, namespace, kind.selector, count, lost["metadata"]["uid"]), kind
+    )
 
 
 def test_a_trainjob_gets_its_pins_while_it_is_suspended(
@@ -169,24 +170,12 @@ def test_a_trainjob_gets_its_pins_while_it_is_suspended(
 
     selector = f"{_JOBSET}/jobset-name=job"
     places = {("node", i): node for i, node in enumerate(planned)}
-    found = _running(kube, namespace, selector, 3)
+    found = pods.all_running(kube, namespace, selector, 3)
     assert places == _places(found, KINDS["JobSet"])
     _lose(kube, namespace, found[0])
-    assert places == _places(_running(kube, namespace, selector, 3, without=found[0]), KINDS["JobSet"])
-
-
-def _running(
-    kube: Kube, namespace: str, selector: str, count: int, without: Object | None = None
-) -> list[Object]:
-    """Return the pods of a job once *count* of them run, *without* not among them."""
-    gone = without["metadata"]["uid"] if without else ""
-
-    def all_run() -> list[Object] | None:
-        found = kube.list("v1", "Pod", namespace, labelSelector=selector)
-        whole = len(found) == count and all(map(pods.running, found))
-        return found if whole and gone not in [pod["metadata"]["uid"] for pod in found] else None
-
-    return eventually(all_run, f"{count} pods that run")
+    assert places == _places(
+        pods.all_running(kube, namespace, selector, 3, found[0]["metadata"]["uid"]), KINDS["JobSet"]
+    )
 
 
 def _places(found: Sequence[Object], kind: Kind) -> dict[tuple[str, int], str]:

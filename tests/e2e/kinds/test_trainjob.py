@@ -5,9 +5,10 @@ import json
 import pytest
 
 from tests.controlplane.kube import Kube, KubeError
+from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import nodes_of, places, plan_on, running_pods
+from tests.e2e.kinds.places import nodes_of, plan_on
 
 TRAINJOB = ("trainer.kubeflow.org/v1alpha1", "TrainJob")
 RUNTIME = ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
@@ -53,7 +54,7 @@ def test_what_the_runtime_says_of_places_counts(
     assert (
         [gpu_nodes[1]] * 2
         == nodes_of(plan_on(kube, namespace, TRAINJOB))
-        == places(running_pods(kube, namespace, 2, selector=SELECTOR))
+        == pods.nodes_of(pods.all_running(kube, namespace, SELECTOR, 2))
     )
 
 

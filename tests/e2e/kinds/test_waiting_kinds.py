@@ -9,8 +9,8 @@ from arena_topo.model.keys import HOSTNAME, PLAN
 from arena_topo.model.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import end, placed, replica, submit
+from tests.e2e.arena import Arena, submit_gang
+from tests.e2e.controller.replicas import end, placed, replica
 
 pytestmark = pytest.mark.usefixtures("lease", "gpu_nodes")
 
@@ -73,7 +73,7 @@ def test_a_job_that_waited_starts_pinned_when_there_is_room(
 ) -> None:
     """Behind an MPIJob that takes the whole cluster; none of its pods has a node meanwhile, and each is then where it was planned."""
     with replica(arena):
-        assert 0 == submit(arena, "first", 2, 8).code
+        assert 0 == submit_gang(arena, "first", 2, 8).code
         placed(kube, namespace, "first")
         shape = ("--name=late", "--gpus=8", "--image=train")
         late = arena("submit", *kind.submit, "--gang", "--gputopology", *shape, "train.py")

@@ -7,9 +7,9 @@ import pytest
 
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import NodeSpec, remove_pods
+from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.controller.replicas import MPIJOB
 from tests.e2e.kueue.queues import CHECK, delete_queue, queue
 from tests.e2e.pinning import install_policy
 

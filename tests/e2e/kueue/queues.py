@@ -62,7 +62,7 @@ def delete_queue(kube: Kube, name: str) -> None:
         kube.delete(KUEUE, kind, name)
 
 
-def submit(arena: Arena, queue: str, name: str, workers: int, gpus: int, *flags: str) -> Outcome:
+def submit_to_queue(arena: Arena, queue: str, name: str, workers: int, gpus: int, *flags: str) -> Outcome:
     """Submit a gang to *queue*."""
     gang = ("--gang", "--gang-scheduler=kueue", f"--queue={queue}")
     shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", "--image=train")
@@ -105,21 +105,12 @@ def message(kube: Kube, namespace: str, job: str) -> str:
 
 def pins(kube: Kube, namespace: str, job: str) -> str:
     """Return the nodes in the worker template of a job, empty while it has none."""
-    item = kube.get("kubeflow.org/v2beta1", "MPIJob", job, namespace)
+    item = kube.get(*pods.MPIJOB, job, namespace)
     template = item["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
     return str(((template.get("metadata") or {}).get("annotations") or {}).get(PIN_NODES) or "")
 
 
-def places(kube: Kube, namespace: str, job: str) -> dict[int, str]:
-    """Return the node of each worker that has one, by its index."""
-    return {
-        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["nodeName"]
-        for pod in pods.of_job(kube, namespace, job, "worker")
-        if pod["spec"].get("nodeName")
-    }
-
-
-def placed(kube: Kube, namespace: str, job: str, workers: int) -> dict[int, str]:
+def placed_as_pinned(kube: Kube, namespace: str, job: str, workers: int) -> dict[int, str]:
     """Return the nodes of the workers, once each is on the one that the job's template names."""
 
     def all_placed() -> dict[int, str] | None:
@@ -129,7 +120,7 @@ def placed(kube: Kube, namespace: str, job: str, workers: int) -> dict[int, str]
             for (first, node), (end, _) in pairwise(runs)
             for number in range(int(first), int(end))
         }
-        found = places(kube, namespace, job)
+        found = pods.nodes_by_index(kube, namespace, job)
         return found if len(found) == workers and found == named else None
 
     return eventually(all_placed, f"the workers of {job} to be where they are pinned")

@@ -10,8 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from arena_topo.__main__ import main
-from arena_topo.kube.client import Transport
-from arena_topo.kube.transport import Request, Response
+from arena_topo.kube.transport import Request, Response, Transport
 from tests.e2e.arena import Arena, Running
 from tests.paths import ROOT
 

@@ -3,10 +3,11 @@
 import pytest
 
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines.pods import replaced
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import end, replica
-from tests.e2e.kueue.queues import CHECK, KUEUE, check, message, placed, submit
+from tests.e2e.kueue.queues import CHECK, KUEUE, check, message, placed_as_pinned, submit_to_queue
 
 pytestmark = pytest.mark.usefixtures("lease")
 
@@ -16,19 +17,12 @@ def test_a_job_in_the_queue_is_planned_and_pinned(
 ) -> None:
     """Kueue gives it quota, our check its nodes, and each worker is on its own, also once it is recreated."""
     with replica(arena):
-        outcome = submit(arena, queued, "job", 4, 4)
+        outcome = submit_to_queue(arena, queued, "job", 4, 4)
         assert 0 == outcome.code, outcome.err
-        before = placed(kube, namespace, "job", 4)
+        before = placed_as_pinned(kube, namespace, "job", 4)
         assert 2 == len(set(before.values()))
-        uid = kube.get("v1", "Pod", "job-worker-3", namespace)["metadata"]["uid"]
-        kube.delete("v1", "Pod", "job-worker-3", namespace, gracePeriodSeconds="0")
-        eventually(
-            lambda: (
-                (pod := kube.find("v1", "Pod", "job-worker-3", namespace)) and pod["metadata"]["uid"] != uid
-            ),
-            "the worker to be recreated",
-        )
-        assert before == placed(kube, namespace, "job", 4)
+        replaced(kube, namespace, "job-worker-3")
+        assert before == placed_as_pinned(kube, namespace, "job", 4)
         assert "Ready" == check(kube, namespace, "job")["state"]
         assert "4 workers on 2 nodes in rack" in message(kube, namespace, "job")
     (active,) = kube.get(KUEUE, "AdmissionCheck", CHECK)["status"]["conditions"]
@@ -41,11 +35,11 @@ def test_a_job_without_a_place_waits_and_is_told_why(
     """It has quota and no place: the check stays Pending with the reasons, and is Ready once something is freed."""
     kube.patch("v1", "Node", "server-3", {"spec": {"unschedulable": True}})
     with replica(arena):
-        assert 0 == submit(arena, queued, "first", 2, 8).code
-        placed(kube, namespace, "first", 2)
-        assert 0 == submit(arena, queued, "late", 2, 8).code
+        assert 0 == submit_to_queue(arena, queued, "first", 2, 8).code
+        placed_as_pinned(kube, namespace, "first", 2)
+        assert 0 == submit_to_queue(arena, queued, "late", 2, 8).code
         reason = "number 1 of those that wait for a place: 2 workers of 8 GPUs do not fit"
         eventually(lambda: reason in message(kube, namespace, "late"), "the reason")
         assert "Pending" == check(kube, namespace, "late")["state"]
         end(kube, namespace, "first")
-        placed(kube, namespace, "late", 2)
+        placed_as_pinned(kube, namespace, "late", 2)

@@ -10,7 +10,6 @@ from arena_topo.model.keys import PIN_NODES
 from arena_topo.pin.run_lists import decoded
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
-from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import replica
 from tests.e2e.kueue.queues import check
@@ -73,20 +72,8 @@ KINDS = {
 
 def running(kube: Kube, namespace: str, kind: Kind, without: str = "") -> list[Object]:
     """Return the pods by their ranks, once all of them run, *without* the one of this uid."""
-
-    def found() -> list[Object] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector=kind.label)
-        uids = {pod["metadata"]["uid"] for pod in listed}
-        if len(listed) != len(kind.pods) or not all(map(pods.running, listed)) or without in uids:
-            return None
-        return [next(pod for pod in listed if pod["metadata"]["name"].startswith(name)) for name in kind.pods]
-
-    return eventually(found, f"{len(kind.pods)} pods that run")
-
-
-def places(found: list[Object]) -> list[str]:
-    """Return the node of each pod."""
-    return [pod["spec"]["nodeName"] for pod in found]
+    found = pods.all_running(kube, namespace, kind.label, len(kind.pods), without)
+    return [next(pod for pod in found if pod["metadata"]["name"].startswith(name)) for name in kind.pods]
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
@@ -108,7 +95,7 @@ def test_the_pods_of_each_role_are_where_the_answer_says(
         assert list(kind.roles) == [each["name"] for each in updates]
         (nodes,) = {each["annotations"][PIN_NODES] for each in updates}
         planned = decoded(nodes, len(kind.pods))
-        assert planned == places(before)
+        assert planned == pods.nodes_of(before)
         lost = before[kind.pods.index(kind.lost)]["metadata"]
         kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
-        assert planned == places(running(kube, namespace, kind, without=lost["uid"]))
+        assert planned == pods.nodes_of(running(kube, namespace, kind, without=lost["uid"]))

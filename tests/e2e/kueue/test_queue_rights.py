@@ -9,7 +9,7 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import replica
-from tests.e2e.kueue.queues import placed, submit
+from tests.e2e.kueue.queues import placed_as_pinned, submit_to_queue
 from tests.e2e.rights import GROUP, controller_account, grant
 
 pytestmark = pytest.mark.usefixtures("lease")
@@ -31,11 +31,11 @@ def test_the_rights_of_setup_and_manifest_are_enough(
     grant(kube, user, TOPOLOGY_RULES)
     theirs = Arena(plane.kubeconfig(user, namespace=namespace))
     with replica(account) as running:
-        outcome = submit(theirs, queued, "job", 2, 8, "--wait")
+        outcome = submit_to_queue(theirs, queued, "job", 2, 8, "--wait")
         assert 0 == outcome.code, outcome.err
         assert "job is placed by the controller: 2 workers on 2 nodes" in outcome.err
         assert "each on its node, by the cluster's admission policy" in outcome.err
-        placed(kube, namespace, "job", 2)
+        placed_as_pinned(kube, namespace, "job", 2)
         # Another write may come first: then it is tried again.
         assert not running.said("forbidden"), running.err
     for kind in ("ClusterRole", "ClusterRoleBinding"):

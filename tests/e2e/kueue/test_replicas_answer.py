@@ -21,10 +21,10 @@ from tests.e2e.kueue.queues import (
     create_check,
     message,
     pins,
-    placed,
+    placed_as_pinned,
     reserved,
     set_checks,
-    submit,
+    submit_to_queue,
     workload,
 )
 from tests.e2e.kueue.stopping import Moment, Stop, has_stopped, stopping
@@ -54,7 +54,7 @@ class Course:
 
     def submit(self, name: str, workers: int, *flags: str) -> None:
         """Submit a gang of whole servers."""
-        assert 0 == submit(self.arena, self.namespace, name, workers, 8, *flags).code
+        assert 0 == submit_to_queue(self.arena, self.namespace, name, workers, 8, *flags).code
 
     def uids(self, name: str) -> set[str]:
         """Return the uids of the workers of a job."""
@@ -63,7 +63,7 @@ class Course:
 
     def placed(self, name: str, workers: int) -> None:
         """Wait until a job runs where it was answered."""
-        placed(self.kube, self.namespace, name, workers)
+        placed_as_pinned(self.kube, self.namespace, name, workers)
 
     def free(self) -> None:
         """End the job that is in the way."""
@@ -198,7 +198,7 @@ def test_another_replica_goes_on(course: Course, step: Step, how: signal.Signals
                 each.process.send_signal(signal.SIGCONT)
             outcome = leader.wait()
             assert 1 == outcome.code
-            assert "does not decide any more" in outcome.err
+            assert "no longer the leader" in outcome.err
             waiting.process.send_signal(signal.SIGTERM)
             outcome = waiting.wait()
             assert 0 == outcome.code

@@ -11,7 +11,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import replica
-from tests.e2e.kueue.queues import delete_queue, message, placed, queue, submit, unreserved
+from tests.e2e.kueue.queues import delete_queue, message, placed_as_pinned, queue, submit_to_queue, unreserved
 from tests.e2e.rights import Rule, grant
 
 pytestmark = pytest.mark.usefixtures("lease")
@@ -31,7 +31,7 @@ LIMITED = "--label=kueue.x-k8s.io/max-exec-time-seconds=3600"
 
 
 def user(plane: ControlPlane, namespace: str, rules: Sequence[Rule]) -> Arena:
-    """Return the tool of somebody who has these rights in his own namespace alone."""
+    """Return the tool of somebody who has these rights only in their own namespace."""
     name = f"user-{namespace}"
     grant(plane.kube, name, rules, namespace)
     return Arena(plane.kubeconfig(name, namespace=namespace))
@@ -40,14 +40,14 @@ def user(plane: ControlPlane, namespace: str, rules: Sequence[Rule]) -> Arena:
 def test_a_job_with_quota_and_without_a_place_tells_when_it_starts(
     plane: ControlPlane, arena: Arena, kube: Kube, namespace: str, queued: str
 ) -> None:
-    """To a user who has rights in his own namespace alone; by when Kueue ends the job in the way."""
+    """To a user who has rights only in their own namespace; by when Kueue ends the job in the way."""
     theirs = user(plane, namespace, USER_RULES)
     # There is quota for one job more than there is room.
     kube.patch("v1", "Node", "server-3", {"spec": {"unschedulable": True}})
     with replica(arena):
-        assert 0 == submit(arena, queued, "first", 2, 8, LIMITED).code
-        placed(kube, namespace, "first", 2)
-        assert 0 == submit(arena, queued, "late", 2, 8).code
+        assert 0 == submit_to_queue(arena, queued, "first", 2, 8, LIMITED).code
+        placed_as_pinned(kube, namespace, "first", 2)
+        assert 0 == submit_to_queue(arena, queued, "late", 2, 8).code
         eventually(lambda: "\nstart: {" in message(kube, namespace, "late"), "an estimate")
         shown, described = theirs("get", "late"), theirs("describe", "late")
         listed = theirs("list", "-o", "wide")
@@ -67,7 +67,7 @@ def test_a_job_without_quota_tells_what_kueue_says(
 ) -> None:
     """In its own words, on one line, with where to look next; nobody needs a controller for it."""
     theirs = user(plane, namespace, USER_RULES)
-    assert 0 == submit(arena, small, "job", 2, 8).code
+    assert 0 == submit_to_queue(arena, small, "job", 2, 8).code
     lacking = "insufficient quota for nvidia.com/gpu"
     said = eventually(
         lambda: text if lacking in (text := unreserved(kube, namespace, "job")) else "", "Kueue's reason"
@@ -90,9 +90,9 @@ def test_who_may_not_list_workloads_is_told_what_is_not_known(
 ) -> None:
     """The job is shown anyway, and so is the role that has the right."""
     theirs = user(plane, namespace, [rule for rule in USER_RULES if "workloads" not in rule["resources"]])
-    assert 0 == submit(arena, small, "job", 2, 8).code
+    assert 0 == submit_to_queue(arena, small, "job", 2, 8).code
     eventually(lambda: unreserved(kube, namespace, "job"), "Kueue to look at it")
-    unknown = f"why it waits is not known: you may not list the Workloads of namespace {namespace}"
+    unknown = f"why it waits is not known: you cannot list the Workloads of namespace {namespace}"
     shown, described, listed = theirs("get", "job"), theirs("describe", "job"), theirs("list", "-o", "wide")
     assert (0, 0, 0) == (shown.code, described.code, listed.code)
     assert "Status:    QUEUING" in shown.out

@@ -17,7 +17,7 @@ host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 
 
 def receive() -> list[int]:
-    """Return the ranks that met, as rank 0 hears of them, and tell all others."""
+    """Return the ranks that met, as rank 0 learns them, and tell all others."""
     links: list[TextIO] = []
     with socket.create_server(("", port)) as server:
         while len(links) < size - 1:

@@ -87,7 +87,7 @@ class Register:
                 try:
                     self._nodes[each].sendall(f"{self._round} {number} {len(self._nodes)}\n".encode())
                 except OSError:
-                    # Anyone who has gone is taken from the list by his own thread.
+                    # Anyone who has gone is taken from the list by its own thread.
                     continue
 
 
