@@ -38,9 +38,9 @@ for (const [name, [address, width]] of Object.entries(looks)) {
 
 
 def painted(address: str, folder: Path, *, width: int) -> bytes:
-    """Return the picture of a page as PNG."""
+    """Return the picture of the first 4,000 pixels of a page as PNG."""
     shot = folder / "shot.png"
-    chromium(folder, f"--window-size={width},900", f"--screenshot={shot}", address)
+    chromium(folder, f"--window-size={width},4000", f"--screenshot={shot}", address)
     return shot.read_bytes()
 
 
