@@ -6,8 +6,11 @@ from itertools import combinations
 from arena_topo.planner.fleet import Fleet, domains_at, level_names
 from arena_topo.planner.offers import Use
 
-Score = tuple[int, int, float, float, int, int]
-"""Level, nodes, busbw and busbw inside the nodes (negative), damage on the nodes used, places left in the domain."""
+Score = tuple[int, int, tuple[int, ...], float, float, int, int]
+"""Level, nodes, domains of the closer levels, busbw and busbw inside the nodes (negative), damage, places left.
+
+Damage is that on the nodes used, and the places left are those of the domain.
+"""
 
 
 def score(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int]) -> Score:
@@ -30,8 +33,18 @@ def score(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int
     inside = min(offer.inside for offer in offers)
     across = min(offer.busbw for offer in offers) if len(offers) > 1 else inside
     damage = sum(offer.damage for offer in offers)
+    tiers = range(len(fleet.tiers) + 2 - level, len(fleet.tiers) + 1)
+    domains = tuple(len({fleet.nested[tier][0][position] for position in workers}) for tier in tiers)
     # Nodes are one domain each at the closest level: what is left there is damage, and not counted twice.
-    return level, len(offers), -across, -inside, damage, left if level else 0
+    return (
+        level,
+        len(offers),
+        domains if len(offers) > 1 else (),
+        -across,
+        -inside,
+        damage,
+        left if level else 0,
+    )
 
 
 def best_score(fleet: Fleet, gpus: int, places: Sequence[int], workers: int) -> Score | None:

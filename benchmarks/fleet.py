@@ -138,12 +138,12 @@ def print_quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
         for rule, taken in answers.items():
             reached = score(fleet, demand.gpus, places, taken) if taken else None
             scores[rule] = [
-                a + b for a, b in zip(scores.get(rule, [0] * 5), _prefixes(reached, best), strict=True)
+                a + b for a, b in zip(scores.get(rule, [0] * 6), _prefixes(reached, best), strict=True)
             ]
     print(f"\n{name}: {fitting} gangs that fit; how often as good as the best of all placements in")
-    print("\n| rule | level | and nodes | and busbw | and leftovers |\n|---|---|---|---|---|")
+    print("\n| rule | level | and nodes | and racks | and busbw | and leftovers |\n|---|---|---|---|---|---|")
     for rule, counts in scores.items():
-        print(f"| {rule} | {' | '.join(f'{count / fitting:.0%}' for count in counts[:4])} |")
+        print(f"| {rule} | {' | '.join(f'{count / fitting:.0%}' for count in counts[:5])} |")
     print(f"\narena-topo calls {proven} of {fitting} proven; {honest} of these are the best of all")
     return honest == proven
 
@@ -154,8 +154,8 @@ def _taken(fleet: Fleet, answer: Placement) -> dict[int, int]:
 
 
 def _prefixes(reached: Score | None, best: Score) -> list[int]:
-    """Return 1 for each prefix of the order of choice in which *reached* equals *best*: level, nodes, busbw, damage, all."""
-    return [int(reached is not None and reached[:length] == best[:length]) for length in (1, 2, 4, 5, 6)]
+    """Return 1 for each prefix of the order of choice in which *reached* equals *best*: level, nodes, racks, busbw, damage, all."""
+    return [int(reached is not None and reached[:length] == best[:length]) for length in (1, 2, 3, 5, 6, 7)]
 
 
 def main() -> None:

@@ -10,18 +10,23 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arena_topo.model.plan import Range, Transport
+from arena_topo.model.cluster import GpuNode, Nic
+from arena_topo.model.plan import NodeShare, Range, Transport
 from arena_topo.output.svg import element, label, picture
+from arena_topo.planner.gpus.machine import Machine
 from arena_topo.prediction.forecast import (
     Bandwidths,
     Calibration,
     Forecast,
     Framework,
     Workload,
+    gang_prediction,
     predict,
     shipped_calibration,
 )
+from arena_topo.topology.hardware import build_graph, find_product, machine_type, usual_hardware
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
+from tests.planner.machines import machine
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"
 PICTURE = PAGE.with_suffix(".svg")
@@ -195,6 +200,152 @@ def _exact(framework: str, rate: float) -> float:
     return solve(lambda overlap: held_out(framework, overlap)[1], rate, 0.0, 1.0, steps=12)
 
 
+@dataclass(frozen=True, slots=True)
+class MeasuredRate:
+    """A published busbw of a large all-reduce in GB/s, next to what is predicted for the same machines.
+
+    ``why`` says why they differ by more than ``NEAR``, empty where they do not.
+    """
+
+    machine: str
+    published: tuple[float, float]
+    source: str
+    predicted: float
+    why: str = ""
+
+    @property
+    def error(self) -> float:
+        """By how much the prediction is off the nearest figure that was published."""
+        low, high = self.published
+        nearest = min(max(self.predicted, low), high)
+        return self.predicted / nearest - 1
+
+
+NEAR = 0.15
+_CARDS = 8
+
+
+def _module(product: str, count: int, size: int = 0) -> float:
+    found = machine(product, count)
+    return found.best((1 << count) - 1, size or count).busbw  # type: ignore[union-attr]  # as many are free
+
+
+def _box(product: str, words: Sequence[str]) -> float:
+    """Return the busbw of all cards called *product* whose links are *words*, a row of nvidia-smi's matrix each."""
+    spec = find_product(product)
+    assert spec is not None
+    graph = build_graph([row.split() for row in words], spec.generation, spec, product)
+    assert graph is not None
+    places = [(None, "", ())] * graph.size
+    return Machine(graph, places, machine_type(graph, spec.name)).busbw((1 << graph.size) - 1)
+
+
+def _sockets(count: int, sockets: int) -> list[str]:
+    """Return the rows of *count* cards that are spread evenly over *sockets*."""
+    each = count // sockets
+    return [
+        " ".join("X" if a == b else "NODE" if a // each == b // each else "SYS" for b in range(count))
+        for a in range(count)
+    ]
+
+
+def _nodes(product: str, count: int, card: float) -> float:
+    """Return the busbw of *count* nodes of eight GPUs called *product*, a card of *card* GB/s for each GPU."""
+    found = usual_hardware(product, _CARDS)
+    cards = tuple(Nic(f"mlx5_{number}", None, card) for number in range(_CARDS))
+    nodes = {
+        name: GpuNode(
+            name,
+            machine=found.machine,
+            gpus=found.gpus,
+            links=found.links,
+            nics=cards,
+            allocatable={"nvidia.com/gpu": _CARDS},
+        )
+        for name in map(str, range(count))
+    }
+    inside = _module(product, _CARDS)
+    shares = tuple(
+        NodeShare(name, (number,), tuple(range(_CARDS)), inside) for number, name in enumerate(nodes)
+    )
+    return gang_prediction(
+        shares,
+        nodes,
+        gpus_per_pod=_CARDS,
+        pods_see_each_other=False,
+        host_network_rdma=True,
+        calibration=shipped_calibration(),
+    ).busbw.likely
+
+
+def measured_rates() -> list[MeasuredRate]:
+    """Return every machine of which a busbw was found published, with what is predicted for it."""
+    v100, a100, h100 = "Tesla-V100-SXM2-16GB", "NVIDIA-A100-SXM4-80GB", "NVIDIA-H100-80GB-HBM3"
+    bridge = ["X NV12", "NV12 X"]
+    return [
+        MeasuredRate("8 x V100, cube mesh", (135.5, 135.5), "six rings of 25; fitted on", _module(v100, 8)),
+        MeasuredRate("8 x A100, NVSwitch", (232, 232), "NVIDIA; fitted on", _module(a100, 8)),
+        MeasuredRate("4 x A100, mesh", (220, 220), "forums.developer.nvidia.com 224173", _module(a100, 4)),
+        MeasuredRate(
+            "2 x A100 PCIe, bridge",
+            (208, 208),
+            "nccl-tests 178; fitted on",
+            _box("NVIDIA-A100-PCIE-40GB", bridge),
+        ),
+        MeasuredRate(
+            "3 x A100 PCIe, one socket",
+            (20, 20),
+            "nccl-tests 178",
+            _box("NVIDIA-A100-PCIE-40GB", _sockets(3, 1)),
+        ),
+        MeasuredRate("8 x H100, NVSwitch", (480, 480), "nccl 1374; fitted on", _module(h100, 8)),
+        MeasuredRate("4 of 8 x H100, rings", (370, 370), "nccl-tests 212; fitted on", _module(h100, 8, 4)),
+        MeasuredRate("8 x H200, NVSwitch", (475, 480), "nccl-tests 272", _module("NVIDIA-H200", 8)),
+        MeasuredRate("8 x H800, NVSwitch", (215, 215), "nccl 1374", _module("NVIDIA-H800", 8)),
+        MeasuredRate(
+            "2 x H100 PCIe, bridge",
+            (116, 116),
+            "nccl 1161",
+            _box("NVIDIA-H100-PCIe", bridge),
+            "the same bridge gives two A100 208, and who measured 116 asks why",
+        ),
+        MeasuredRate("8 x B200, NVSwitch", (830, 830), "NVIDIA; fitted on", _module("NVIDIA-B200", 8)),
+        MeasuredRate(
+            "4 x RTX 5090, one socket", (35, 35), "nccl 1639", _box("NVIDIA-GeForce-RTX-5090", _sockets(4, 1))
+        ),
+        MeasuredRate(
+            "8 x RTX 5090, two sockets",
+            (28, 28),
+            "nccl 1639; fitted on",
+            _box("NVIDIA-GeForce-RTX-5090", _sockets(8, 2)),
+        ),
+        MeasuredRate("2 of 8 x MI300X", (48, 48), "AMD; fitted on", _module("AMD_Instinct_MI300X_OAM", 8, 2)),
+        MeasuredRate("2 nodes of 8 x A100, 8 x 25 GB/s", (192, 192), "NVIDIA", _nodes(a100, 2, 25.0)),
+        MeasuredRate(
+            "2 nodes of 8 x H100, 8 x 50 GB/s",
+            (430, 469),
+            "nccl 1221, nccl-tests 309; fitted on",
+            _nodes(h100, 2, 50.0),
+        ),
+        MeasuredRate("4 nodes of 8 x H100, 8 x 50 GB/s", (320, 390), "nccl 1221", _nodes(h100, 4, 50.0)),
+    ]
+
+
+def rates_table() -> str:
+    """Return all published rates next to what is predicted."""
+    rows = [
+        [
+            each.machine,
+            f"{each.published[0]:g}" + (f" - {each.published[1]:g}" if len({*each.published}) > 1 else ""),
+            f"{each.predicted:.3g}",
+            f"{each.error:+.0%}".replace("-0%", "+0%"),
+            f"{each.source}{'; ' if each.why else ''}{each.why}",
+        ]
+        for each in measured_rates()
+    ]
+    return markdown(["machine", "published GB/s", "predicted", "error", "source"], rows)
+
+
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
@@ -255,11 +406,12 @@ def _diamond(x: float, y: float) -> str:
 
 
 def page(text: str) -> str:
-    """Return the page *text* with both tables as they are now."""
+    """Return the page *text* with its tables as they are now."""
     rest = re.split(f"(?<={re.escape(BEGIN)})[^<]*(?={re.escape(END)})", text)
-    if len(rest) != len((main_table, overlap_table)) + 1:
-        raise ValueError(f"{PAGE.name} does not have two places for tables")
-    return rest[0] + main_table() + rest[1] + overlap_table() + rest[2]
+    tables = (rates_table(), main_table(), overlap_table())
+    if len(rest) != len(tables) + 1:
+        raise ValueError(f"{PAGE.name} does not have {len(tables)} places for tables")
+    return rest[0] + "".join(table + after for table, after in zip(tables, rest[1:], strict=True))
 
 
 def main() -> None:
@@ -273,7 +425,7 @@ def main() -> None:
             speeds, busbw = fit(framework, overlap)
             fitted = ", ".join(f"{model} {speed:.1f} images/s" for model, speed in speeds.items())
             print(f"{framework} at overlap {overlap:g}: {fitted}, {busbw:.3f} GB/s")
-    print(f"\n{main_table()}\n{overlap_table()}", end="")
+    print(f"\n{rates_table()}\n{main_table()}\n{overlap_table()}", end="")
 
 
 if __name__ == "__main__":

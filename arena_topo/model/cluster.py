@@ -1,6 +1,7 @@
 """A cluster as the planner sees it: nodes, their hardware, what is free, and the fabric between them."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -302,6 +303,26 @@ class GpuNode:
         """The number of GPUs that no pod has requested yet."""
         # Pods that were bound before GPUs failed may have requested more than the node offers now.
         return max(self.gpu_total - self.requested.get(self.gpu_resource, 0), 0)
+
+
+_RDMA_NAMES = re.compile(
+    r"mlx[45]_|bnxt_re|irdma|i40iw|qedr|hfi1_|hns_|erdma|efa_|rdmap|rocep|ibp|ibs|ionic_|cxgb4_",
+    re.IGNORECASE,
+)
+"""Names of RDMA devices: those of the kernel's drivers and rdma-core's persistent ones."""
+
+
+def rdma_cards(node: GpuNode, positions: Sequence[int] | None, gpus: int) -> list[Nic]:
+    """Return the RDMA cards that *gpus* GPUs of *node* use: the nearest to those at *positions*.
+
+    Where these are not known, or nothing says which cards are near, as many as their part of the node's GPUs.
+    """
+    # A node's other NICs carry no RDMA, whatever their rate.
+    able = [nic for nic in node.nics if _RDMA_NAMES.match(nic.name)]
+    near = {name for position in positions or () for name in node.gpus[position].nics}
+    if nearest := [nic for nic in able if nic.name in near]:
+        return nearest
+    return able[: max(len(able) * gpus // max(node.gpu_total, gpus), 1)]
 
 
 MOST_TIERS = 16

@@ -186,7 +186,8 @@ class Placement:
     data, parameter servers apart (``node``, a tier's name, or ``cluster``), and ``domain`` its name there.
     ``why`` are the steps that chose for the whole gang, those of a named role are in it. ``products`` are the
     GPUs' names, as far as they are known. ``groups`` says of a gang with ``--parallel`` where its groups of
-    ranks lie.
+    ranks lie. ``warnings`` are what the user should know before anything else. ``prediction`` is None where
+    no two ranks exchange anything by NCCL.
     """
 
     roles: tuple[RolePlacement, ...]
@@ -196,6 +197,7 @@ class Placement:
     prediction: Prediction | None = None
     why: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
     groups: tuple[GroupPlaces, ...] = ()
     traffic: StepTraffic | None = None
@@ -445,10 +447,10 @@ class GangDemand:
 
 @dataclass(frozen=True, slots=True)
 class GangFigures:
-    """Where a gang is: its level and domain, its number of nodes, and the busbw in GB/s of its slowest node.
+    """Where a gang is: its level and domain, its number of nodes, and a busbw in GB/s.
 
-    ``busbw`` is None where no two of its GPUs are on a node and no NIC has a known rate, or where links are
-    not known.
+    ``busbw`` is that of its slowest node's links or NICs where the planner compares places, and the
+    prediction for the whole gang where users read it; None where it is not known.
     """
 
     level: str

@@ -28,7 +28,16 @@ from arena_topo.model.plan import (
 from arena_topo.model.plan_record import Slot
 from arena_topo.model.pods import CPU, untolerated
 from arena_topo.model.text.words import natural_sort_key, plural, written_amount
-from arena_topo.planner.choice import ChosenNodes, DomainChoice, Effort, Pick, Problem, choose_domain, pick
+from arena_topo.planner.choice import (
+    ChosenNodes,
+    DomainChoice,
+    Effort,
+    Pick,
+    Problem,
+    choose_domain,
+    closer_tiers,
+    pick,
+)
 from arena_topo.planner.fleet import (
     CORDON,
     Capacity,
@@ -43,6 +52,7 @@ from arena_topo.planner.fleet import (
     level_names,
     level_words,
     open_to,
+    policy_limits,
     requests,
     reshaped,
     selected,
@@ -588,8 +598,20 @@ def _closed(demand: Demand, node: GpuNode) -> Iterator[str]:
 
 def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
-    problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
-    steps = (_fits(fleet, capacity), _level(demand, fleet, capacity, chosen), _count(problem, chosen))
+    problem = Problem(
+        fleet,
+        capacity,
+        demand.workers,
+        demand.gpus,
+        objective=demand.objective,
+        closest=policy_limits(demand, fleet).closest,
+    )
+    steps = (
+        _fits(fleet, capacity),
+        _level(demand, fleet, capacity, chosen),
+        _count(problem, chosen),
+        *_within(problem, chosen),
+    )
     if demand.gpus:
         ordered = (_bandwidth(chosen, fleet), _damage(chosen, fleet))
         if demand.objective is Objective.PACK:
@@ -650,6 +672,34 @@ def _count(problem: Problem, chosen: DomainChoice) -> Step:
     )
 
 
+def _within(problem: Problem, chosen: DomainChoice) -> Iterator[Step]:
+    pick, other, fleet = chosen.pick, chosen.runner_up, problem.fleet
+    touched = within_words(problem, pick.domain, pick.nodes)
+    if not touched:
+        return
+    runner_up = ""
+    if other and (others := within_words(problem, other.domain, other.nodes)) != touched:
+        runner_up = f"{others} on {nodes_words(fleet, other.nodes)}"
+    word, nodes = level_words(fleet)[chosen.level], plural(len(pick.nodes), "node")
+    bound = f"no {nodes} of a {word} that hold all touch fewer" if chosen.exact else ""
+    yield Step("within", touched, runner_up, bound, proven=chosen.exact)
+
+
+def within_words(problem: Problem, domain: Domain, nodes: Sequence[int]) -> str:
+    """Return how many domains of each closer level in *domain* have some of *nodes*: ``2 blocks, 5 racks``.
+
+    Empty where no closer level counts.
+    """
+    fleet, goal = problem.fleet, problem.goal(len(nodes), domain)
+    if not goal.closer:
+        return ""
+    words, tiers = level_words(fleet), closer_tiers(fleet, domain, problem.closest)
+    return ", ".join(
+        plural(number, words[len(fleet.tiers) + 1 - tier])
+        for tier, number in zip(tiers, goal.domains_of(nodes), strict=True)
+    )
+
+
 def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
     pick = chosen.pick
     second = _second_set(pick) if len(pick.nodes) == 1 else ""
@@ -684,13 +734,13 @@ def _objective(problem: Problem, chosen: DomainChoice) -> Step:
         criterion="objective",
         chosen=f"{problem.objective.value}: {MEANING[problem.objective]}",
         runner_up=f"{figures_words(problem.fleet, found)}, with --objective={other.value}" if found else "",
-        bound="" if found else "no other objective gives more busbw or leaves fewer GPUs over",
+        bound="" if found else "no other objective gives faster links or leaves fewer GPUs over",
     )
 
 
 MEANING = {
-    Objective.BANDWIDTH: "busbw before GPUs left over",
-    Objective.PACK: "GPUs left over before busbw",
+    Objective.BANDWIDTH: "faster links before fewer GPUs left over",
+    Objective.PACK: "fewer GPUs left over before faster links",
 }
 
 

@@ -26,8 +26,10 @@ from arena_topo.planner.choice import (
     Problem,
     Score,
     alike,
+    closer_levels,
     fewest,
     greedy,
+    in_order,
     picked,
     search,
 )
@@ -326,7 +328,7 @@ def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fl
     around = _closest_around(fleet, capacity, members, len(workers), limits)
     if around is None:
         return infeasible(extra, fleet, capacity, limits)
-    found = _find(extra, fleet, capacity, members, around)
+    found = _find(extra, fleet, capacity, members, around, closest=limits.closest)
     slots = _slots(found, workers)
     after = figures(fleet, [*placed, *slots], demand.gpus)
     room = f"{around.name} has room for {plural(capacity.within(around), 'worker')}"
@@ -383,9 +385,15 @@ class _Found:
 
 
 def _find(
-    demand: Demand, fleet: Fleet, capacity: Capacity, members: Sequence[Members], domain: Domain
+    demand: Demand,
+    fleet: Fleet,
+    capacity: Capacity,
+    members: Sequence[Members],
+    domain: Domain,
+    *,
+    closest: int,
 ) -> _Found:
-    """Return the best choice of nodes within *domain* for the whole gang."""
+    """Return the best choice of nodes within *domain* for the whole gang; levels to *closest* are one."""
     more, total = demand.workers, demand.workers + sum(len(each.slots) for each in members)
     own = {each.position for each in members}
     others = capacity_of([0 if i in own else places for i, places in enumerate(capacity.places)])
@@ -403,14 +411,14 @@ def _find(
             gpus_by_node[each.position, len(each.slots) + extra] = gpus
             exact = exact and offer.exact
         groups.append(NodeGroup((each.position,), tuple(offers), kept=True))
-    problem = Problem(fleet, others, total, demand.gpus, objective=demand.objective)
+    problem = Problem(fleet, others, total, demand.gpus, objective=demand.objective, closest=closest)
+    goal = problem.goal(len(members) + count, domain)
     if count:
         # How few workers a node that joins may take depends on the room on the members' nodes.
-        for most, state_id, nodes in alike(problem, domain, 1, count):
+        for most, state_id, nodes in alike(problem, domain, 1, domain.end if goal.closer else count):
             row = fleet.tables.rows[demand.gpus, problem.use(2), state_id, most, 1]
             groups.append(NodeGroup(tuple(nodes), row.offers))
             exact = exact and row.exact
-    goal = problem.goal(len(members) + count)
     chosen = search(groups, goal, Effort(_EFFORT))
     pick = picked(domain, chosen or greedy(groups, goal), goal, complete=chosen is not None, sets_exact=exact)
     return _Found(fleet, demand.gpus, members, pick, gpus_by_node)
@@ -480,6 +488,8 @@ def shrink(demand: Demand, placed: Sequence[Slot], fewer: int, snapshot: Snapsho
     after, ideal = (figures(fleet, slots, demand.gpus) for slots in (staying, better))
     # Of choices that leave as much the operator's own is the cheapest.
     same = (after.level, after.nodes, after.busbw) == (ideal.level, ideal.nodes, ideal.busbw)
+    is_closer = _domains(fleet, better) < _domains(fleet, staying)
+    same = same and not is_closer
     if demand.objective is not Objective.BANDWIDTH:
         same = same and _stranded(demand, fleet, members, staying) == _stranded(
             demand, fleet, members, better
@@ -492,7 +502,17 @@ def shrink(demand: Demand, placed: Sequence[Slot], fewer: int, snapshot: Snapsho
         after=after,
         cheapest=tuple(sorted(going)),
         if_cheapest=after if same else ideal,
-        why=_why_not_smaller(before, after, None if same else ideal, sorted(going), proven=exact),
+        why=_why_not_smaller(
+            before, after, None if same else ideal, sorted(going), is_closer=is_closer, proven=exact
+        ),
+    )
+
+
+def _domains(fleet: Fleet, slots: Sequence[Slot]) -> tuple[int, ...]:
+    """Return how many domains of each tier, the coarsest first, have workers at *slots*."""
+    nodes = [each.position for each in _members_by_node(fleet, slots)]
+    return tuple(
+        len(set(map(fleet.nested[tier][0].__getitem__, nodes))) for tier in range(1, len(fleet.tiers) + 1)
     )
 
 
@@ -533,10 +553,11 @@ def _cheapest_stay(
                     workers_of[each.position, number] = workers
                     exact = exact and offer.exact
                 groups.append(NodeGroup((each.position,), tuple(offers)))
-        goal = Goal(count, stay, demand.objective)
+        closer = closer_levels(fleet, capacity, domain, 0) if count > 1 else ()
+        goal = Goal(count, stay, demand.objective, closer)
         found = search(groups, goal, Effort(_EFFORT))
         chosen = found or greedy(groups, goal)
-        score = goal.score_of([offer for _, offer in chosen])
+        score = goal.score_of(*in_order(chosen))
         staying = frozenset(
             worker for position, offer in chosen for worker in workers_of[position, offer.workers]
         )
@@ -551,6 +572,7 @@ def _why_not_smaller(
     ideal: GangFigures | None,
     cheapest: Sequence[int],
     *,
+    is_closer: bool,
     proven: bool,
 ) -> tuple[Step, ...]:
     alternative = ""
@@ -558,7 +580,7 @@ def _why_not_smaller(
         noun = "worker" if len(cheapest) == 1 else "workers"
         # Only an objective that counts GPUs left over tells apart what is as near and as fast.
         alike = (after.level, after.nodes, after.busbw) == (ideal.level, ideal.nodes, ideal.busbw)
-        packed = ", fewer GPUs left over," if alike else ""
+        packed = (", on fewer domains," if is_closer else ", fewer GPUs left over,") if alike else ""
         alternative = f"{_in_words(ideal)}{packed} without {noun} {', '.join(map(str, cheapest))}"
     return (
         Step("before", _in_words(before)),

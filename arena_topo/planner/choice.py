@@ -15,13 +15,13 @@ never searched.
 """
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, compress, groupby, islice
+from itertools import accumulate, chain, compress, islice
 from math import inf
-from operator import attrgetter, itemgetter
+from operator import add, attrgetter, itemgetter
 from typing import NamedTuple
 
 from arena_topo.model.placement_options import Objective
@@ -61,19 +61,15 @@ Rank = tuple[Score, Room, int]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CloserLevel:
-    """A level within the one that holds a gang: the number of each node's domain, and the rooms of domains.
-
-    A node that is in no domain of the level is one by itself, with a negative number.
-    """
+    """A level within the one that holds a gang: its domains, and the number of each node's domain."""
 
     numbers: Sequence[int]
-    rooms: Sequence[int]
-    places: Sequence[int]
+    domains: Sequence[Domain]
+    capacity: Capacity
 
     def room(self, number: int) -> int:
         """Return how many workers the domain *number* has room for."""
-        # Numbers of nodes by themselves count back from the end of the fleet.
-        return self.rooms[number] if number >= 0 else self.places[number]
+        return self.capacity.within(self.domains[number])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +99,13 @@ class Goal:
 
     def score_of(self, nodes: Sequence[int], offers: Sequence[Offer]) -> Score:
         """Return the score of *nodes*, by position, that make these *offers*."""
+        return self.score_with(offers, self.domains_of(nodes))
+
+    def score_with(self, offers: Sequence[Offer], domains: Sequence[int]) -> Score:
+        """Return the score of nodes that make these *offers*, and touch so many *domains*."""
         inside = min(map(_INSIDE, offers))
         busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
-        return self.score(busbw, inside, sum(map(_DAMAGE, offers)), self.domains_of(nodes))
+        return self.score(busbw, inside, sum(map(_DAMAGE, offers)), domains)
 
     def domains_of(self, nodes: Sequence[int]) -> tuple[int, ...]:
         """Return how many domains of each closer level *nodes* touch."""
@@ -270,16 +270,20 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
     """
     most, full, size, last = group.most, group.costs[group.most], len(group.nodes), len(group.extra) - 1
     extended: _States = {}
+    # Of a group at least as wide as those after it, fewer nodes never make room for more workers.
+    is_widest = len(reach) < 2 or most >= reach[1] - reach[0]
     for (taken, placed), (done, pointer) in states.items():
         for more in range(min(size, goal.count - taken), size - 1 if group.kept else -1, -1):
             left, after = goal.count - taken - more, placed + more * most
             # Too few nodes remain after this group, or they cannot take the workers that are missing. With
-            # fewer nodes of this group even more would be missing, so the loop ends.
+            # fewer nodes of this group even more are missing, unless those after it are wider.
             if left >= len(reach):
                 break
             spare = after + reach[left] - reach[0] - goal.workers
             if spare < 0:
-                break
+                if is_widest:
+                    break
+                continue
             row, base = group.extra[min(more, last)], done + more * full
             for less in range(max(after + left - goal.workers, 0), min(spare, len(row) - 1) + 1):
                 added = row[less]
@@ -384,7 +388,13 @@ def search(groups: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | 
 
 
 def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
-    """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all but the last full."""
+    """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all but the last full.
+
+    Where domains of closer levels count, the choice is among the nodes of the widest of these.
+    """
+    if goal.closer:
+        few, plain = _packed(groups, goal), replace(goal, closer=())
+        return search(few, plain, Effort(_LITTLE)) or greedy(few, plain)
     full = [(group.offers[0], position, group) for group in groups for position in group.nodes]
     full.sort(key=lambda entry: (not entry[2].kept, *_full_rank(entry[0]), entry[1]))
     taken = full[: goal.count]
@@ -501,9 +511,7 @@ def _limited(rated: Sequence[_Rated], least: float) -> list[NodeGroup]:
     return limited if is_sorted else sorted(limited, key=_width)
 
 
-def _is_possible(
-    pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: Score | None
-) -> bool | None:
+def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: Score | None) -> bool | None:
     """Whether *pool* has a choice for *goal* within *most*; None if *effort* is too little."""
     if most is not None:
         chosen = _cheapest(pool, goal, effort)
@@ -577,13 +585,15 @@ def _spread(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -
 # Racks r1, r2 and r3 of one block have 4, 4 and 1 nodes free, and a gang needs five. No rack holds five, so
 # two are the fewest. After r1 the states are: no node at cost 0, one to four nodes in one rack. After r2 five
 # nodes are reached over two racks with room for 8; after r3 over r1 and r3, with room for 5: these are taken,
-# and r2 stays whole. What needs a third rack is dropped as soon as that shows: a node short of r1's four would
-# leave two more for r3.
+# and r2 stays whole. What needs a third rack is dropped as soon as that shows: with three nodes of r1 two are
+# missing, more than r3 has. Mostly this is not needed: the widest racks are the fewest, and as good as any.
 
 _DOMAIN_BITS = 24
 _DAMAGE_BITS = 160
 """More than any damage of a gang has, preferences missed included."""
 _ROOM_BITS = 40
+_STEPS_PER_OPTION = 3
+"""An option of a state takes as long as so many steps of the search elsewhere."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -611,10 +621,103 @@ def _closest(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) 
 
     Empty if there is none, None where *effort* does not suffice.
     """
+    plain = replace(goal, closer=())
+    packed: Sequence[NodeGroup] = ()
+    # Nodes that are kept, or may not take any number of workers, can make more domains necessary.
+    if all(group.is_whole and not group.kept for group in pool):
+        least = _cheapest(pool, plain, effort)
+        if least is not None and not least:
+            return []
+        # Mostly the widest domains are the fewest, and their nodes are as good as any.
+        packed = _packed(pool, goal)
+        chosen = _cheapest(packed, plain, effort)
+        if not chosen:
+            packed = ()
+        elif least and _damage(chosen) == _damage(least) and _is_least(chosen, pool, goal):
+            return chosen
+    elif not any(group.kept for group in pool) and _cheapest(pool, plain, effort) == []:
+        return []
     try:
-        return _Nested(pool, goal, slack, effort).best()
+        return _Nested(pool, goal, slack, effort).best(packed)
     except _OutOfEffort:
+        effort.steps = 0
         return None
+
+
+def _is_least(chosen: Chosen, pool: Sequence[NodeGroup], goal: Goal) -> bool:
+    """Whether *chosen* touches no more domains than any choice from *pool* has to."""
+    return goal.domains_of([position for position, _ in chosen]) <= _floor(pool, goal)
+
+
+def _damage(chosen: Chosen) -> int:
+    return sum(offer.damage for _, offer in chosen)
+
+
+def _is_uniform(pool: Sequence[NodeGroup]) -> bool:
+    """Whether all nodes of *pool* may take as many workers, at the same damage."""
+    kinds = {tuple((offer.workers, offer.damage) for offer in group.offers) for group in pool}
+    return len(kinds) == 1 and not any(group.kept for group in pool)
+
+
+def _widths(pool: Sequence[NodeGroup], level: CloserLevel) -> dict[int, Counter[int]]:
+    """Return how many nodes of each width the domains of *level* have in *pool*, by the domain's number."""
+    widths: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for group in pool:
+        most = group.most
+        for position in group.nodes:
+            widths[level.numbers[position]][most] += 1
+    return widths
+
+
+def _floor(pool: Sequence[NodeGroup], goal: Goal) -> tuple[int, ...]:
+    """Return how many domains of each closer level hold the gang at least: by their nodes, and their room."""
+    least = []
+    for level in goal.closer:
+        held = _widths(pool, level).values()
+        nodes = sorted((widths.total() for widths in held), reverse=True)
+        room = sorted(
+            (sum(width * number for width, number in widths.items()) for widths in held), reverse=True
+        )
+        by_nodes = bisect_left(list(accumulate(nodes)), goal.count)
+        least.append(max(by_nodes, bisect_left(list(accumulate(room)), goal.workers)) + 1)
+    return tuple(least)
+
+
+def _packed(pool: Sequence[NodeGroup], goal: Goal) -> Sequence[NodeGroup]:
+    """Return *pool* in few domains: level by level the widest ones, and the tightest that holds the rest."""
+    kept = [position for group in pool if group.kept for position in group.nodes]
+    for level in goal.closer:
+        held = _widths(pool, level)
+        forced = {level.numbers[position] for position in kept}
+        chosen = _few(held, forced, goal)
+        pool = [
+            group._replace(nodes=own)
+            for group in pool
+            if (own := tuple(at for at in group.nodes if level.numbers[at] in chosen))
+        ]
+    return pool
+
+
+def _few(held: Mapping[int, Counter[int]], forced: Collection[int], goal: Goal) -> Collection[int]:
+    """Return domains with *forced* among them that hold the gang, of those whose nodes' widths are *held*."""
+
+    def holds(more: Iterable[int]) -> bool:
+        widths = Counter[int]()
+        for number in (*forced, *more):
+            widths.update(held[number])
+        nodes, workers = goal.count, goal.workers
+        for width in sorted(widths, reverse=True):
+            taken = min(widths[width], nodes)
+            nodes, workers = nodes - taken, workers - taken * width
+        return nodes <= 0 and workers <= 0
+
+    if holds(()):
+        return forced
+    others = sorted(held.keys() - forced, key=lambda number: (-held[number].total(), number))
+    most = bisect_left(range(len(others)), True, key=lambda more: holds(others[: more + 1]))
+    first, rest = others[:most], sorted(others[most:], key=lambda number: (held[number].total(), number))
+    last = bisect_left(range(len(rest) - 1), True, key=lambda at: holds([*first, rest[at]]))
+    return {*forced, *first, rest[last]}
 
 
 class _Nested:
@@ -633,9 +736,8 @@ class _Nested:
         ]
         self._pool = pool
         self._parts = self._entered(0, pool)
-        kinds = {(group.kept, tuple((each.workers, each.damage) for each in group.offers)) for group in pool}
         # Nodes that are all alike need no states but how many of them are covered.
-        self._is_uniform = len(kinds) == 1 and not any(group.kept for group in pool)
+        self._is_uniform = _is_uniform(pool)
         self._cost_groups: list[_CostGroup] = []
         self._leaves: list[_Entered] = []
         self._bounds = self._fewest()
@@ -667,24 +769,32 @@ class _Nested:
 
     def _fewest(self) -> list[list[int]]:
         """Return by depth what at least is to be entered for so many nodes more, at that depth and below."""
-        bounds: list[list[int]] = []
-        parts, finer = list(self._parts), [0] * (self._goal.count + 1)
-        by_depth = []
+        count, parts = self._goal.count, list(self._parts)
+        by_depth: list[list[int]] = []
         while parts:
             by_depth.append(sorted((part.size for part in parts), reverse=True))
             parts = [inner for part in parts for inner in part.inner]
+        bounds: list[list[int]] = []
+        finer = [0] * (count + 1)
         for unit, sizes in zip(reversed(self._units), reversed(by_depth), strict=True):
-            held = list(accumulate(sizes))
-            finer = [
-                more + unit * (bisect_left(held, nodes) + 1 if nodes else 0)
-                for nodes, more in enumerate(finer)
-            ]
+            least = [0]
+            for number, size in enumerate(sizes, 1):
+                least += [number * unit] * min(size, count + 1 - len(least))
+            finer = list(map(add, finer, least))
             bounds.append(finer)
         return bounds[::-1]
 
-    def best(self) -> Chosen:
-        """Return the best choice, empty if there is none. Raises ``_OutOfEffort``."""
-        self._most = self._at_most()
+    def best(self, known: Sequence[NodeGroup]) -> Chosen:
+        """Return the best choice, empty if there is none; the nodes *known*, if any, have one.
+
+        Raises ``_OutOfEffort``.
+        """
+        # No choice enters as many domains as there are bits for; with one that is known fewer will do.
+        self._most = 1 << (self._domains_from + _DOMAIN_BITS * len(self._units))
+        if known:
+            nodes = [position for group in known for position in group.nodes]
+            domains = zip(self._units, self._goal.domains_of(nodes), strict=True)
+            self._most = sum(unit * number for unit, number in domains) + (1 << self._domains_from) - 1
         states: _States = {(0, 0): (0, None)}
         for part in self._parts:
             states = self._visited(states, part)
@@ -693,26 +803,6 @@ class _Nested:
             return self._filled(found[1]) if found else []
         found = states.get((self._goal.count, self._goal.workers))
         return _unrolled(self._cost_groups, found[1]) if found else []
-
-    def _at_most(self) -> int:
-        """Return a cost that the best choice does not exceed: that of the widest domains, one after the other."""
-        cost = taken = held = 0
-        chosen: list[int] = []
-        for part in self._widest_first(self._parts):
-            cost += part.cost
-            if part.inner:
-                continue
-            chosen += [group.most for group in part.groups for _ in group.nodes]
-            taken += part.size
-            held = sum(sorted(chosen, reverse=True)[: self._goal.count])
-            if taken >= self._goal.count and held >= self._goal.workers:
-                break
-        return (cost >> self._domains_from << self._domains_from) + (1 << self._domains_from) - 1
-
-    def _widest_first(self, parts: Sequence[_Entered]) -> Iterator[_Entered]:
-        for part in sorted(parts, key=lambda part: (not part.kept, -part.size)):
-            yield part
-            yield from self._widest_first(part.inner)
 
     def _visited(self, states: _States, part: _Entered) -> _States:
         """Return *states* after those that enter *part* took nodes of it, of those that may still be best."""
@@ -732,23 +822,18 @@ class _Nested:
             else:
                 for group in _cost_groups(part.groups, self._slack, self._room_bits):
                     options = len(inside) * min(len(group.nodes), self._goal.count) * (self._slack + 1)
-                    if not self._effort.spend(options):
+                    if not self._effort.spend(_STEPS_PER_OPTION * options):
                         raise _OutOfEffort
                     self._cost_groups.append(group)
-                    inside = _extended(
-                        inside, len(self._cost_groups) - 1, group, self._reach, self._goal
-                    )
+                    inside = _extended(inside, len(self._cost_groups) - 1, group, self._reach, self._goal)
         # Nodes that are kept leave no choice but to enter.
-        merged = {} if part.kept else states
+        merged = {} if part.kept else dict(states)
         bound, count, most = self._bounds[part.depth], self._goal.count, self._most
-        merged = dict(merged)
         for state, entry in inside.items():
             before = merged.get(state)
             if before is None or entry[0] < before[0]:
                 merged[state] = entry
-        return {
-            state: entry for state, entry in merged.items() if entry[0] + bound[count - state[0]] <= most
-        }
+        return {state: entry for state, entry in merged.items() if entry[0] + bound[count - state[0]] <= most}
 
     def _covered(self, states: _States, leaf: _Entered) -> _States:
         """Return *states* after all nodes of *leaf* are covered as well."""
@@ -766,8 +851,14 @@ class _Nested:
         while pointer is not None:
             pointer, number, _, _ = pointer
             groups += self._leaves[number].groups
-        nodes = sorted(position for group in groups for position in group.nodes)[: self._goal.count]
-        pool = [groups[0]._replace(nodes=tuple(nodes))]
+        # The first nodes in fabric order reach the last domain: without it fewer would do.
+        nodes = {position for group in groups for position in group.nodes}
+        taken = set(sorted(nodes)[: self._goal.count])
+        pool = [
+            group._replace(nodes=own)
+            for group in groups
+            if (own := tuple(position for position in group.nodes if position in taken))
+        ]
         return spread(pool, self._goal, self._slack)
 
 
@@ -783,7 +874,7 @@ class Problem:
     """A gang of ``workers`` with ``gpus`` GPUs each, and the fleet with its capacity for them.
 
     ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared; else
-    ``objective`` says what goes first.
+    ``objective`` says what goes first. All levels up to ``closest`` count as one.
     """
 
     fleet: Fleet
@@ -792,16 +883,28 @@ class Problem:
     gpus: int
     bandwidth_sensitive: bool = True
     objective: Objective = Objective.BANDWIDTH
+    closest: int = 0
 
-    def goal(self, nodes: int) -> Goal:
-        """Return what the gang needs of so many *nodes*, and by what choices of them are compared."""
-        return Goal(nodes, self.workers, self.objective)
+    def goal(self, nodes: int, domain: Domain) -> Goal:
+        """Return what the gang needs of so many *nodes* of *domain*, and how choices of them are compared."""
+        closer = closer_levels(self.fleet, self.capacity, domain, self.closest) if nodes > 1 else ()
+        return Goal(nodes, self.workers, self.objective, closer)
 
     def use(self, nodes: int) -> Use:
         """Return what the GPUs of a node are chosen for when the gang gets so many *nodes*."""
         if not self.bandwidth_sensitive:
             return Use.DAMAGE_ONLY
         return Use.SEVERAL_NODES if nodes > 1 else Use.ONE_NODE
+
+
+def closer_tiers(fleet: Fleet, domain: Domain, closest: int) -> range:
+    """Return the tiers, 1 the coarsest, within *domain* that do not count as one level."""
+    return range(len(domain.path) + 1, len(fleet.tiers) + 2 - max(closest, 1))
+
+
+def closer_levels(fleet: Fleet, capacity: Capacity, domain: Domain, closest: int) -> tuple[CloserLevel, ...]:
+    """Return the levels within *domain* whose domains count, coarsest first; all up to *closest* are one."""
+    return tuple(CloserLevel(*fleet.nested[tier], capacity) for tier in closer_tiers(fleet, domain, closest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -822,7 +925,7 @@ def picked(
 ) -> Pick:
     """Return *chosen*, nodes of *domain* that take a gang, in fabric order and with its score."""
     nodes, offers = in_order(chosen)
-    return Pick(nodes, offers, goal.score_of(offers), domain, complete, sets_exact)
+    return Pick(nodes, offers, goal.score_of(nodes, offers), domain, complete, sets_exact)
 
 
 def in_order(chosen: Iterable[tuple[int, Offer]]) -> tuple[tuple[int, ...], tuple[Offer, ...]]:
@@ -840,8 +943,8 @@ def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
 
 def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     """Return the best choice of *count* nodes, the fewest possible, in *domain*."""
-    groups, sets_exact = _groups(problem, domain, count)
-    goal = problem.goal(count)
+    goal = problem.goal(count, domain)
+    groups, sets_exact = _groups(problem, domain, count, most=domain.end if goal.closer else count)
     chosen = search(groups, goal, effort)
     return picked(
         domain,
@@ -852,8 +955,10 @@ def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     )
 
 
-def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGroup], bool]:
+def _groups(problem: Problem, domain: Domain, count: int, *, most: int) -> tuple[list[NodeGroup], bool]:
     """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take.
+
+    A group has *most* nodes: more than are needed, where it counts which domains these are in.
 
     The second value says whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and
     1 the two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen,
@@ -865,8 +970,8 @@ def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGrou
     least = max(widest[-1] - slack, 1)
     rows, gpus, use = problem.fleet.tables.rows, problem.gpus, problem.use(count)
     groups, sets_exact = [], True
-    for most, state_id, nodes in alike(problem, domain, least, count):
-        row = rows[gpus, use, state_id, most, max(most - slack, 1)]
+    for width, state_id, nodes in alike(problem, domain, least, most):
+        row = rows[gpus, use, state_id, width, max(width - slack, 1)]
         groups.append(NodeGroup(tuple(nodes), row.offers))
         sets_exact = sets_exact and row.exact
     return groups, sets_exact
@@ -949,28 +1054,38 @@ class DomainBounds:
         self._domains = domains
         self._numbers = numbers
         self._count = count
-        self._goal = problem.goal(count)
+        self._goal = Goal(count, problem.workers, problem.objective)
 
     def best_first(self, room_of: Sequence[Room]) -> list[tuple[Score, Room, int]]:
         """Return the domains with a bound on their scores: the best first, then the tightest, by name."""
         # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
         if self._problem.objective is Objective.BANDWIDTH:
             numbers = {self._hardware[number]: number for number in self._numbers}
-            by_hardware = {
-                hardware: self._goal.score(*self._rates_of(number), 0) for hardware, number in numbers.items()
-            }
-            best_cases = [by_hardware[self._hardware[number]] for number in self._numbers]
+            rates = {hardware: self._rates_of(number) for hardware, number in numbers.items()}
+            best_cases = [
+                self._goal.score(*rates[self._hardware[number]], 0, self._least_domains[number])
+                for number in self._numbers
+            ]
         else:
             best_cases = list(map(self.bound, self._numbers))
         return sorted(zip(best_cases, map(room_of.__getitem__, self._numbers), self._numbers, strict=True))
 
     def bound(self, number: int) -> Score:
         """Return a score that no choice in domain *number* is better than."""
+        least = self._least_domains[number]
         if not self._parts.splits:
-            return self._goal.score(inf, inf, 0)
+            return self._goal.score(inf, inf, 0, least)
         domain = self._domains[number]
         damage = self._least_damage[self._problem.fleet.state_ids[domain.start : domain.end]]
-        return self._goal.score(*self._rates_of(number), damage)
+        return self._goal.score(*self._rates_of(number), damage, least)
+
+    def has_closer(self, number: int) -> bool:
+        """Whether domains of closer levels count in the domain *number*."""
+        return bool(self._least_domains[number])
+
+    def score_of(self, choice: ChosenNodes, number: int) -> Score:
+        """Return the score of *choice* in domain *number* if it touched the fewest domains that it may."""
+        return self._goal.score_with(choice.offers, self._least_domains[number])
 
     def is_exact(self, numbers: Iterable[int]) -> bool:
         """Whether the bounds of the domains *numbers* rest on sets of GPUs that are proven to be the best."""
@@ -982,6 +1097,22 @@ class DomainBounds:
 
     def _rates_of(self, number: int) -> Rates:
         return self._rates[self._hardware[number]] if self._parts.splits else (inf, inf)
+
+    @cached_property
+    def _least_domains(self) -> Memo[int, tuple[int, ...]]:
+        """By the number of a domain, how many domains of each closer level hold the gang at least."""
+        problem, domains, count = self._problem, self._domains, self._count
+
+        def least(number: int) -> tuple[int, ...]:
+            if count == 1:
+                return ()
+            domain = domains[number]
+            return tuple(
+                _fewest_domains(problem, domain, tier, count)
+                for tier in closer_tiers(problem.fleet, domain, problem.closest)
+            )
+
+        return Memo(least, limit=_MOST_BOUNDS)
 
     @cached_property
     def _parts(self) -> "_Parts":
@@ -1004,6 +1135,17 @@ class DomainBounds:
     @cached_property
     def _inexact(self) -> frozenset[int]:
         return frozenset[int]().union(*(table.inexact for table in self._parts.tables.values()))
+
+
+def _fewest_domains(problem: Problem, domain: Domain, tier: int, count: int) -> int:
+    """Return how many domains of *tier* hold the gang at least: by their room, and by their nodes."""
+    _, parts = problem.fleet.nested[tier]
+    first = bisect_left(parts, domain.start, key=attrgetter("start"))
+    inner = parts[first : bisect_left(parts, domain.end, first, key=attrgetter("start"))]
+    room = accumulate(sorted(capacity_by_domain(problem.capacity, inner), reverse=True))
+    nodes = accumulate(sorted((part.end - part.start for part in inner), reverse=True))
+    by_room, by_nodes = bisect_left(list(room), problem.workers), bisect_left(list(nodes), count)
+    return max(by_room, by_nodes) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -1116,6 +1258,8 @@ def _unbounded(_state: NodeState, _count: int) -> float:
     return inf
 
 
+_LITTLE = 1_000
+"""Steps of search among the nodes of few domains, where it would take too many to compare all domains."""
 EFFORT = 6_000
 """Steps of search that one decision may take before it settles for the best so far: some milliseconds."""
 NODES_PER_STEP = 2
@@ -1178,6 +1322,7 @@ def _picks(
     # One budget for all domains: the most promising ones are searched first and may use it up.
     effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
     bounds = DomainBounds(problem, domains, competing, count)
+    anywhere = replace(problem, closest=len(problem.fleet.tiers) + 1)
     room_of = rooms(problem.fleet, problem.capacity, len(domains[0].path))
     candidates: Iterator[tuple[Score, Room, int]] = iter(
         bounds.best_first(room_of) if len(competing) > 1 else [((), room_of[competing[0]], competing[0])]
@@ -1196,6 +1341,15 @@ def _picks(
             if (bounds.bound(number), room, domain.start) > best[1][0]:
                 skipped.append(number)
                 continue
+            # What the nodes give if they may be anywhere in the domain takes less time to find.
+            if bounds.has_closer(number):
+                relaxed = pick(anywhere, domain, count, effort)
+                if (bounds.score_of(relaxed, number), room, domain.start) > best[1][0]:
+                    exact = exact and relaxed.complete and relaxed.sets_exact
+                    continue
+                if len(best) > 1 and not effort.steps:
+                    exact = False
+                    continue
         choice = pick(problem, domain, count, effort)
         exact = exact and choice.sets_exact
         # An incomplete search is still exact where its pick meets the bound, or where the best pick beats it.
@@ -1207,7 +1361,7 @@ def _picks(
 
 def _choose_node(problem: Problem) -> DomainChoice:
     """Return the best single node: of the best states, the node in the tightest domain."""
-    goal = problem.goal(1)
+    goal = Goal(1, problem.workers, problem.objective)
     by_score: dict[Score, list[list[int]]] = {}
     exact = True
     for state_id, nodes in _holding_nodes(problem):
@@ -1247,7 +1401,8 @@ def _offer_of_one_node(problem: Problem, state_id: int, places: int) -> Offer:
 def _on_one_node(problem: Problem, position: int) -> Pick:
     fleet = problem.fleet
     offer = _offer_of_one_node(problem, fleet.state_ids[position], problem.capacity.places[position])
-    return picked(_finest_domain(fleet, position), [(position, offer)], problem.goal(1))
+    domain = _finest_domain(fleet, position)
+    return picked(domain, [(position, offer)], problem.goal(1, domain))
 
 
 def tightest_first(fleet: Fleet, capacity: Capacity, nodes: Sequence[int]) -> Iterator[tuple[Room, int]]:

@@ -105,6 +105,10 @@ class Domain:
         return self.start <= position < self.end
 
 
+Nested = tuple[Sequence[int], Sequence[Domain]]
+"""The number of each node's domain, and the domains by number."""
+
+
 @dataclass(frozen=True, eq=False)
 class Fleet:
     """The nodes in fabric order: by their domains from the top, then by name.
@@ -172,6 +176,14 @@ class Fleet:
         ]
 
     @cached_property
+    def isolated(self) -> "Fleet":
+        """The same fleet for isolated pods (``Demand.isolated``), with what does not depend on that."""
+        fleet = replace(self, states=tuple(replace(state, isolated=True) for state in self.states))
+        for name in ("free", "least_free", "alike", "open_to_all", "domain_numbers", "parts"):
+            fleet.__dict__[name] = getattr(self, name)
+        return fleet
+
+    @cached_property
     def domain_numbers(self) -> Memo[int, Sequence[int]]:
         """The number of each node's domain by tier, 1 the coarsest, 0 the cluster; in none it has its own."""
         count, tiers = len(self.nodes), ((self.cluster,), *self.domains)
@@ -182,6 +194,15 @@ class Fleet:
         """The domains of a tier, 1 the coarsest, 0 the cluster; each node in none is a domain of its own."""
         count, tiers = len(self.nodes), ((self.cluster,), *self.domains)
         return Memo(lambda tier: _parts(count, tiers[tier]), limit=_MOST_TIERS)
+
+    @cached_property
+    def nested(self) -> Memo[int, Nested]:
+        """The nodes by the domains of a tier, 1 the coarsest; what is in none, by the next finer tier's.
+
+        A rack that is in no block is a block of its own here, as is a node that is in no rack either.
+        """
+        count, tiers = len(self.nodes), self.domains
+        return Memo(lambda tier: _nested(count, tiers[tier - 1 :]), limit=_MOST_TIERS)
 
     @cached_property
     def without_hostname(self) -> list[int]:
@@ -308,7 +329,7 @@ def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, 
         for position, node in nodes.items():
             after.free[resource][position] = _free(node, resource)
     # Domains are the same, and so is what is derived of them alone.
-    for name in ("parents", "parts", *(("without_hostname",) if same_labels else ())):
+    for name in ("parents", "parts", "nested", *(("without_hostname",) if same_labels else ())):
         if name in known:
             vars(after)[name] = known[name]
 
@@ -382,11 +403,13 @@ def _differing(before: Snapshot, after: Snapshot) -> list[int] | None:
 
 
 def aligned(fleet: Fleet, demand: Demand) -> Fleet:
-    """Return *fleet* with the containers of *demand* known to the nodes whose kubelets align them.
+    """Return *fleet* with what of *demand* decides which sets of GPUs a node gives.
 
-    Which sets of GPUs such a node can give depends on what else its workers ask for. Most fleets have no such
-    node, and are returned as they are.
+    That is what the containers ask for where kubelets align them, and whether the pods are isolated. Most
+    fleets have no such node, and most pods no RDMA cards: they get the fleet as it is.
     """
+    if demand.isolated:
+        fleet = fleet.isolated
     if not fleet.has_alignment:
         return fleet
     states = tuple(
@@ -485,6 +508,22 @@ def _parts(count: int, domains: Sequence[Domain]) -> list[Domain]:
         parts.append(domain)
         start = domain.end
     return parts + [Domain((), at, at + 1) for at in range(start, count)]
+
+
+def _nested(count: int, tiers: Sequence[Sequence[Domain]]) -> Nested:
+    parts = [Domain((), at, at + 1) for at in range(count)]
+    for domains in reversed(tiers):
+        outside, around = iter(parts), list[Domain]()
+        part = next(outside, None)
+        for domain in domains:
+            while part and part.start < domain.start:
+                around.append(part)
+                part = next(outside, None)
+            while part and part.start < domain.end:
+                part = next(outside, None)
+            around.append(domain)
+        parts = [*around, *([part] if part else ()), *outside]
+    return [number for number, part in enumerate(parts) for _ in range(part.start, part.end)], parts
 
 
 def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:

@@ -497,7 +497,14 @@ def place_groups(
     parts = parts_of(fleet)
     sizes = _unit_sizes(parallel, demand.workers, each)
     stages = stages_of(sizes, parts, capacity.places, demand.workers, limits.widest)
-    problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
+    problem = Problem(
+        fleet,
+        capacity,
+        demand.workers,
+        demand.gpus,
+        objective=demand.objective,
+        closest=limits.closest,
+    )
     layout = _Layout(problem, parallel, parts, tuple(stages))
     units = layout.units(each)
     level, candidates = _candidates(layout, len(units), limits)
@@ -578,7 +585,7 @@ class _Layout:
             )
             for position, count in counts.items()
         ]
-        return picked(domain, offers, problem.goal(len(counts)), complete=False)
+        return picked(domain, offers, problem.goal(len(counts), domain), complete=False)
 
     def _descend(
         self, stage: int, units: Sequence[_Unit], level: int, domain: Domain, first: list[Partition]

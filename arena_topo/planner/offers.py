@@ -6,12 +6,20 @@ from enum import IntEnum
 from itertools import combinations
 from math import inf
 
-from arena_topo.model.cluster import AlignmentPolicy, AlignmentScope, GpuNode, NumaZones, Taint
+from arena_topo.model.cluster import (
+    AlignmentPolicy,
+    AlignmentScope,
+    GpuNode,
+    NumaZones,
+    Taint,
+    rdma_cards,
+)
 from arena_topo.model.plan import Demand
 from arena_topo.model.pods import CPU, is_aligned
 from arena_topo.model.text.quantity import total
 from arena_topo.model.text.words import plural, written_amount
-from arena_topo.planner.gpus.machine import GpuChoice, Machine, ZoneRule
+from arena_topo.planner.gpus.bandwidth import positions_of
+from arena_topo.planner.gpus.machine import GpuChoice, IsolatedPods, Machine, ZoneRule
 from arena_topo.planner.memo import Memo
 
 # Which workers the kubelet of a node admits, by the rules of its topology manager.
@@ -280,6 +288,8 @@ def _located(node: GpuNode, zones: NumaZones) -> Row:
 
 _NIC_EFFICIENCY = 0.92
 """The part of a NIC's rate that collectives reach, as NCCL's tuner has it (``src/graph/tuning.cc``)."""
+CARD_RATE = 12.5
+"""GB/s of an RDMA card that does not publish its rate, as the shipped calibration has it."""
 # 2**50 thousandths of GB/s would be a loss of a million GB/s on each of a million nodes.
 _LOSS_BITS = 50
 
@@ -295,7 +305,8 @@ class NodeState:
     ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where it is not known
     which GPUs are free. ``rate`` is the sum of the NICs' rates in GB/s and ``fastest`` the highest, 0 where
     not known. ``alignment`` is how the kubelet aligns pods with NUMA nodes, None where it refuses none;
-    ``containers`` are then those of a worker, as soon as it is known what is to be placed.
+    ``containers`` are then those of a worker, as soon as it is known what is to be placed. ``isolated`` as in
+    ``Demand``, of what is to be placed.
     """
 
     resource: str
@@ -310,6 +321,7 @@ class NodeState:
     ready: bool
     alignment: Alignment | None = None
     containers: tuple[Amounts, ...] = ()
+    isolated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,11 +438,17 @@ def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -
         left = float(places - workers)
         return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
     rule = state.alignment.rule(state.containers, workers, gpus) if state.alignment else None
-    choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES, rule=rule)
+    # Their own nodes may tell them nothing about their NICs.
+    card = (state.fastest or CARD_RATE) * _NIC_EFFICIENCY / workers
+    isolated = IsolatedPods(card, gpus > 1) if state.isolated else None
+    choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES, isolated=isolated, rule=rule)
     bandwidth_sensitive = use is not Use.DAMAGE_ONLY
     # A single GPU has no peer on the node, so the links around it do not matter.
     communicates = bandwidth_sensitive and count > 1
     inside = (choice.busbw if choice else 0.0) if communicates else inf
+    if communicates and state.isolated and workers > 1 and state.rate:
+        # Links carry nothing between isolated pods, which share the NICs.
+        inside = min(inside if gpus > 1 else inf, nic_rate(state, count) / workers)
     loss = choice.loss if choice else 0.0
     return Offer(
         workers=workers,
@@ -481,15 +499,21 @@ def loss_of(amount: int) -> float:
 
 
 def best_set(
-    state: NodeState, count: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
+    state: NodeState,
+    count: int,
+    *,
+    across_nodes: bool = False,
+    isolated: IsolatedPods | None = None,
+    rule: ZoneRule | None = None,
 ) -> GpuChoice | None:
     """Return the best *count* free GPUs of a node in *state*, None if links or free GPUs are unknown.
 
-    *across_nodes*: they belong to a gang over several nodes. Only sets that *rule* allows are compared.
+    *across_nodes*: they belong to a gang over several nodes, *isolated*: to such pods. Only sets that *rule*
+    allows are compared.
     """
     if state.machine is None or state.mask is None:
         return None
-    return state.machine.best(state.mask, count, across_nodes=across_nodes, rule=rule)
+    return state.machine.best(state.mask, count, across_nodes=across_nodes, isolated=isolated, rule=rule)
 
 
 def nic_rate(state: NodeState, count: int) -> float:
@@ -502,3 +526,14 @@ def nic_rate(state: NodeState, count: int) -> float:
         return inf
     share = count / max(state.total, count, 1)
     return _NIC_EFFICIENCY * max(state.fastest, state.rate * share)
+
+
+def card_rate(node: GpuNode, choice: GpuChoice | None, gpus: int, pods: int) -> float:
+    """Return what each of *pods* isolated pods of *gpus* GPUs has on *node*, 0 where it has no RDMA card.
+
+    In GB/s, as ``prediction.forecast`` has it: a ring leaves every pod once, so that they share the cards.
+    """
+    cards = rdma_cards(node, positions_of(choice.mask) if choice else None, pods * gpus)
+    rate = _NIC_EFFICIENCY * sum(card.rate or CARD_RATE for card in cards) / pods
+    inside = choice.busbw if choice and gpus > 1 else 0.0
+    return round(min(rate, inside or inf), 3)

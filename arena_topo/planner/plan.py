@@ -20,9 +20,11 @@ Pods that are all alike:
 3.  Level (``fleet.closest_level``): the closest one with a domain that has room for all. Two workers fit in
     one node, three fit in a rack, six need the cluster. Policies and flags name the levels that will do; with
     ``restricted`` the level must be the one that the idle cluster would give.
-4.  Domain and nodes (``choice.choose_domain``), in the order of choice: the fewest nodes, the highest busbw,
-    the least damage to what stays free, the tightest domain, the first by name. Three workers fit on two
-    nodes of either rack: a and b, where no GPU is left over, win over c and d, where four would be.
+4.  Domain and nodes (``choice.choose_domain``), in the order of choice: the fewest nodes, the fewest domains
+    of each closer level, the highest busbw, the least damage to what stays free, the tightest domain, the
+    first by name. Three workers fit on two nodes of either rack: a and b, where no GPU is left over, win over
+    c and d, where four would be. With an idle node e in a third rack, three workers of 8 GPUs take b, c and
+    d: two racks, where b, c and e would touch three.
 5.  Groups of ranks (``groups.place_groups``) take the place of 4 where the demand has ``parallel``. With tp=8
     and dp=3, two of six workers are a unit that must be in one node: c, d and b take a unit each, and those
     of rack r2 are consecutive.
@@ -54,8 +56,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.placement_options import TopologyPolicy
-from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement, Spread, UnplacedRole, Verdict
+from arena_topo.model.placement_options import Objective, TopologyPolicy
+from arena_topo.model.plan import (
+    Demand,
+    GangDemand,
+    Infeasible,
+    Placement,
+    Spread,
+    Step,
+    UnplacedRole,
+    Verdict,
+)
 from arena_topo.model.text.words import plural
 from arena_topo.planner.answer import gang_words, infeasible, no_launcher, placement, too_wide
 from arena_topo.planner.choice import Problem, choose_domain
@@ -64,6 +75,7 @@ from arena_topo.planner.fleet import (
     Fleet,
     aligned,
     capacity_for,
+    capacity_of,
     closest_level,
     emptied,
     launcher_fits,
@@ -75,6 +87,7 @@ from arena_topo.planner.fleet import (
     reshaped,
 )
 from arena_topo.planner.groups import place_groups
+from arena_topo.planner.offers import Use, card_rate
 from arena_topo.planner.roles.answer import place_roles
 
 
@@ -105,6 +118,14 @@ def plan_on(
 def _plan_alike(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
     """Return the plan of workers of exactly the shape that *demand* has."""
     fleet = aligned(fleet, demand)
+    answer = _place_all(demand, fleet, advises=advises, explains=explains)
+    if isinstance(answer, Placement) and _is_crowded(demand, answer):
+        return _less_crowded(demand, fleet, answer, explains=explains) or answer
+    return answer
+
+
+def _place_all(demand: Demand, fleet: Fleet, *, advises: bool, explains: bool) -> Verdict:
+    """Return a place for all workers of *demand*, and one for its launcher as well."""
     answer = _place(demand, fleet, capacity_for(demand, fleet), advises=advises, explains=explains)
     if isinstance(answer, Infeasible) or demand.launcher is None:
         return answer
@@ -134,8 +155,94 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, e
             return replace(answer, remedies=(*answer.remedies, wait))
     if demand.parallel:
         return place_groups(demand, demand.parallel, fleet, capacity, limits)
-    problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
+    problem = Problem(
+        fleet,
+        capacity,
+        demand.workers,
+        demand.gpus,
+        objective=demand.objective,
+        closest=limits.closest,
+    )
     return placement(demand, fleet, capacity, choose_domain(problem, level), explains=explains)
+
+
+# Isolated pods, which exchange over the RDMA cards of their node as if each were a node by itself.
+#
+# One node is then no closer than two, and n pods of a node have an n-th of its cards each. So the rate goes
+# before the level: the highest one is looked for at which all pods still fit, with on each node no more pods
+# than have that rate there, and the order of choice decides among the nodes that remain. Eight pods of one GPU
+# share the four cards of 25 GB/s of a machine at 11.5 GB/s each; four on each of two machines have 23.
+
+
+def _is_crowded(demand: Demand, answer: Placement) -> bool:
+    """Whether pods share cards that they may not have to share."""
+    # Groups of ranks, and GPUs left over where these go first, decide otherwise.
+    is_free = demand.objective is Objective.BANDWIDTH and not demand.parallel
+    return demand.isolated and is_free and any(len(share.workers) > 1 for share in answer.shares)
+
+
+def _less_crowded(demand: Demand, fleet: Fleet, answer: Placement, *, explains: bool) -> Placement | None:
+    """Return the plan at the highest rate that all pods can have, None where *answer* has it."""
+    workers = {share.node: len(share.workers) for share in answer.shares}
+    rates = [
+        _card_rate(demand, fleet, position, workers[node.name])
+        for position, node in enumerate(fleet.nodes)
+        if node.name in workers
+    ]
+    capacity, limits = capacity_for(demand, fleet), policy_limits(demand, fleet)
+    by_state = _card_rates(demand, fleet, capacity)
+    higher = sorted({rate for row in by_state.values() for rate in row if rate > min(rates)})
+
+    def limited(rate: float) -> Capacity:
+        most = [
+            sum(each >= rate for each in by_state.get(state_id, ())) for state_id in range(len(fleet.states))
+        ]
+        places = map(most.__getitem__, fleet.state_ids)
+        if capacity.by_state is None:
+            return capacity_of(list(map(min, capacity.places, places)))
+        return capacity_of(list(places), most)
+
+    # Where the pods have room at some rate, they have at every lower one.
+    fits, too_high = 0, len(higher) + 1
+    while too_high - fits > 1:
+        middle = (fits + too_high) // 2
+        level = closest_level(fleet, limited(higher[middle - 1]), demand.workers, limits)
+        fits, too_high = (fits, middle) if level is None else (middle, too_high)
+    for rate in reversed(higher[:fits]):
+        found = _place(demand, fleet, limited(rate), advises=False, explains=explains)
+        if isinstance(found, Placement) and (demand.launcher is None or launcher_fits(demand, fleet, found)):
+            most = max(len(share.workers) for share in found.shares)
+            step = Step(
+                criterion="cards",
+                chosen=f"{rate:.3g} GB/s for each pod, with at most {most} on a node",
+                runner_up=f"{min(rates):.3g} GB/s on {plural(len(answer.shares), 'node')}",
+                bound="no pods of this gang can have more",
+            )
+            return replace(found, why=(*found.why, step) if explains else found.why)
+    return None
+
+
+def _card_rates(demand: Demand, fleet: Fleet, capacity: Capacity) -> dict[int, list[float]]:
+    """Return, for each state with room, the rate of each of so many pods on a node, one pod first."""
+    most = dict(zip(fleet.state_ids, capacity.places, strict=True))
+    if capacity.by_state is None:
+        for state_id, places in zip(fleet.state_ids, capacity.places, strict=True):
+            most[state_id] = max(most[state_id], places)
+    # Nodes of one state have the same cards: the sum of their rates and the fastest are part of it.
+    positions = dict(zip(fleet.state_ids, range(len(fleet.nodes)), strict=True))
+    rates = {}
+    for state_id, places in most.items():
+        row = [_card_rate(demand, fleet, positions[state_id], pods) for pods in range(1, places + 1)]
+        # More pods never have more each, though the search for their GPUs may find it so.
+        rates[state_id] = [max(row[pods:]) for pods in range(places)]
+    return rates
+
+
+def _card_rate(demand: Demand, fleet: Fleet, position: int, pods: int) -> float:
+    """Return the rate in GB/s of each of *pods* on the node at *position*, 0 where it has no RDMA card."""
+    state_id = fleet.state_ids[position]
+    offer = fleet.tables.offer(demand.gpus, Use.SEVERAL_NODES, state_id, pods, pods)
+    return card_rate(fleet.nodes[position], offer.choice, demand.gpus, pods)
 
 
 def _coalesced_shapes(demand: Demand) -> Iterator[Demand]:
@@ -160,6 +267,8 @@ def _coalesced(demand: Demand, fleet: Fleet, *, advises: bool) -> Verdict:
     among them.
     """
     best: tuple[tuple[int, int, int], Placement] | None = None
+    # Its pods are to have nodes of their own.
+    demand = replace(demand, isolated=False)
     for shape in _coalesced_shapes(demand):
         answer = _plan_alike(shape, fleet, advises=False)
         if isinstance(answer, Placement):

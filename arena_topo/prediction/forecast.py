@@ -7,14 +7,14 @@ worst, the high end at its best. Units: seconds, images/s, GB/s.
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from types import MappingProxyType
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.model.cluster import GpuNode, Nic
+from arena_topo.model.cluster import GpuNode, LinkClass, Nic, rdma_cards
 from arena_topo.model.plan import NodeShare, Prediction, Range, Transport
 from arena_topo.model.text.documents import (
     HEADER,
@@ -53,6 +53,7 @@ _BANDWIDTHS = {
     "isolated": ("podIsolatedSocket", _MOST),
     "tcp": ("tcp", _MOST),
     "rdma_share": ("rdmaShare", 2.0),
+    "two_nodes_share": ("twoNodesShare", 2.0),
     "rdma_card": ("rdmaCard", _MOST),
 }
 """The fields of ``Bandwidths``: their keys in the file, and the largest value."""
@@ -71,7 +72,7 @@ class Bandwidths:
     """Bus bandwidths in GB/s, and shares where the placement gives the nominal one.
 
     ``nvlink_share`` is the share of a GPU set's predicted busbw that is reached, ``rdma_share`` that of the
-    rate of the RDMA cards; ``rdma_card`` is the rate of a card whose own is not known. ``isolated`` is
+    rate of the RDMA cards, ``two_nodes_share`` the same for two nodes whose NVSwitches reduce; ``rdma_card`` is the rate of a card whose own is not known. ``isolated`` is
     between pods of one node that do not see each other's GPUs, ``tcp`` between nodes without RDMA.
     """
 
@@ -81,6 +82,7 @@ class Bandwidths:
     tcp: Range
     rdma_share: Range
     rdma_card: Range
+    two_nodes_share: Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +323,9 @@ _PLACEMENT: Table = (
 )
 
 
+_NO_PREDICTION = {"busbw": {"low": 0.0, "likely": 0.0, "high": 0.0}, "inside": Transport.NONE.value}
+
+
 def read_planned_gang(document: object, source: str) -> PlannedGang:
     """Return what the document of a placement says; its other fields are ignored.
 
@@ -330,6 +335,9 @@ def read_planned_gang(document: object, source: str) -> PlannedGang:
     top, place = checked_mapping(document, source), source
     if top.get("placement") is not None:
         top, place = checked_mapping(top["placement"], f"{source}.placement"), f"{source}.placement"
+    # A single GPU exchanges nothing, and its plan predicts nothing.
+    if (top.get("workers"), top.get("gpus")) == (1, 1) and top.get("prediction") is None:
+        top = {**top, "prediction": _NO_PREDICTION}
     if top.get("prediction") is None:
         raise DocumentError(
             f"{place} has no prediction",
@@ -350,10 +358,21 @@ def read_planned_gang(document: object, source: str) -> PlannedGang:
 
 # Which transports the ranks of a gang really use, and the bus bandwidth of the whole gang.
 #
-# Links are not all that decides. NCCL uses them between two ranks only if both are in one pod, or each pod
-# sees both GPUs and shares the host's identity (NCCL, ``src/transport/p2p.cc`` and ``src/misc/utils.cc``);
-# other pods of a node talk over sockets. Between nodes it uses RDMA only where every pod has RDMA cards. A
-# ring is as fast as its slowest segment.
+# Links are not all that decides. NCCL tries its transports in the order P2P, SHM, NET and takes the first that
+# connects two ranks (``src/transport.cc``, ``ncclTransports`` and ``selectTransport``). What decides is the
+# identity of the host, ``hostHash``, a hash of the host's name and the kernel's boot id, and the device of
+# ``/dev/shm``, ``shmDev`` (``src/init.cc``, ``fillInfo``; ``src/misc/utils.cc``, ``getHostHash``). Each pod has
+# a name and a ``/dev/shm`` of its own, so that for two pods of one node
+#
+# - P2P is ruled out: ``ncclTopoCheckP2p`` (``src/graph/paths.cc``) returns before it looks at links;
+# - SHM is ruled out: ``shmCanConnect`` (``src/transport/shm.cc``) wants both to be equal;
+# - NET connects: ``canConnect`` (``src/transport/net.cc``) refuses nobody of another host.
+#
+# To NCCL each pod is a node by itself. NET is one network for all: InfiniBand and RoCE where the pods have RDMA
+# cards, else sockets (``src/plugin/net.cc``, ``initPluginLibsOnceFunc``: plugins, IB, Socket). So isolated pods
+# with cards exchange over the cards, through the card or its switch and back, at their part of the rate: a ring
+# leaves each pod once, and n pods of a node share its cards n ways. Between nodes NCCL uses RDMA only where
+# every pod has RDMA cards. A ring is as fast as its slowest segment.
 
 _NOTHING = Range(0.0, 0.0, 0.0)
 
@@ -382,13 +401,25 @@ def gang_prediction(
     that the pods get the node's RDMA cards.
     """
     bandwidths = calibration.bandwidths
-    inside = [
-        _inside(share, nodes[share.node], bandwidths, visible=pods_see_each_other)
+    used = [
+        _Cards(
+            tuple(_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod)),
+            1 if pods_see_each_other else len(share.workers),
+            _reduces(nodes[share.node], len(share.workers) * gpus_per_pod),
+        )
         for share in shares
-        if len(share.workers) * gpus_per_pod > 1
     ]
-    cards = [_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod) for share in shares]
-    across = _across(cards, bandwidths, rdma=host_network_rdma) if len(shares) > 1 else []
+    # One network serves all of them: NCCL takes the first that every rank has.
+    has_rdma = host_network_rdma and all(each.cards for each in used)
+    inside = [
+        segment
+        for share, cards in zip(shares, used, strict=True)
+        if len(share.workers) * gpus_per_pod > 1
+        for segment in _inside(
+            share, nodes[share.node], bandwidths, cards, several=gpus_per_pod > 1, rdma=has_rdma
+        )
+    ]
+    across = _across(used, bandwidths, rdma=host_network_rdma) if len(shares) > 1 else []
     segments = inside + across
     notes = dict.fromkeys(note for segment in segments for note in segment.notes)
     return Prediction(
@@ -401,11 +432,41 @@ def gang_prediction(
     )
 
 
-def _inside(share: NodeShare, node: GpuNode, bandwidths: Bandwidths, *, visible: bool) -> _Segment:
-    # One pod sees all of its own GPUs, so only several pods on a node can be apart.
-    if len(share.workers) > 1 and not visible:
+@dataclass(frozen=True, slots=True)
+class _Cards:
+    """The RDMA cards that a gang uses on a node, and how many isolated pods share them, 1 if none is.
+
+    ``reduces``: the gang has all GPUs of a node whose NVSwitches reduce.
+    """
+
+    cards: tuple[Nic, ...]
+    pods: int
+    reduces: bool
+
+
+def _inside(
+    share: NodeShare,
+    node: GpuNode,
+    bandwidths: Bandwidths,
+    cards: _Cards,
+    *,
+    several: bool,
+    rdma: bool,
+) -> Iterator[_Segment]:
+    """Yield what the ring goes over inside a node; *several*: each pod has more than one GPU."""
+    # One pod sees all of its own GPUs, so only several pods on a node can be isolated.
+    if cards.pods > 1 and not rdma:
         note = "pods of one node do not see each other's GPUs: NCCL uses sockets between them"
-        return _Segment(Transport.ISOLATED, bandwidths.isolated, (note,))
+        yield _Segment(Transport.ISOLATED, bandwidths.isolated, (note,))
+        return
+    if cards.pods > 1:
+        note = "pods of one node do not see each other's GPUs: NCCL uses the RDMA cards between them too"
+        yield _over_cards(cards, bandwidths, (note,))
+    if cards.pods == 1 or several:
+        yield _over_links(share, node, bandwidths)
+
+
+def _over_links(share: NodeShare, node: GpuNode, bandwidths: Bandwidths) -> _Segment:
     if share.busbw is None or node.links is None:
         note = "links of some nodes are not known: no more than PCIe is assumed there"
         floor = Range(bandwidths.pcie.low, bandwidths.pcie.likely, bandwidths.pcie.likely)
@@ -430,41 +491,53 @@ def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:
     return [i for i, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
 
 
-def _across(cards: Sequence[Sequence[Nic]], bandwidths: Bandwidths, *, rdma: bool) -> list[_Segment]:
-    """Return what the ring goes over between nodes that use *cards*, node by node."""
-    if not rdma or not all(cards):
-        missing = "the pods get no RDMA cards" if all(cards) else "not every node has an RDMA card"
+def _across(used: Sequence[_Cards], bandwidths: Bandwidths, *, rdma: bool) -> list[_Segment]:
+    """Return what the ring goes over between nodes that use these cards, node by node."""
+    has_cards = all(node.cards for node in used)
+    if not rdma or not has_cards:
+        missing = "the pods get no RDMA cards" if has_cards else "not every node has an RDMA card"
         return [_Segment(Transport.TCP, bandwidths.tcp, (f"{missing}: nodes are reached over TCP",))]
     notes: tuple[str, ...] = ("no uplink of the fabric is oversubscribed",)
-    if not all(card.rate for node in cards for card in node):
+    # On two nodes NCCL takes trees, in which each byte crosses once, so that busbw, which counts it 2(n-1)/n
+    # times, goes beyond the cards (NVIDIA/nccl-tests issue 196, NVIDIA/nccl issue 812). How far was measured
+    # of NVLSTree, where the switches sum inside; two DGX A100, without it, have 192 of 200 GB/s.
+    if len(used) == _PAIR and all(node.reduces and node.pods == 1 for node in used):
+        notes = (*notes, "NCCL sums in the NVSwitches of the two nodes (NVLSTree, NCCL 2.18 or later)")
+        bandwidths = replace(bandwidths, rdma_share=bandwidths.two_nodes_share)
+    return [_over_cards(node, bandwidths, notes) for node in used]
+
+
+_PAIR = 2
+_REDUCING = re.compile(r"G?(H(20|100|200|800)|B[23]00)(?!\d)")
+_REDUCING_LINKS = 18
+"""NVLinks of each GPU into the switches of Hopper and Blackwell; earlier ones have fewer and do not reduce."""
+
+
+def _reduces(node: GpuNode, gpus: int) -> bool:
+    """Whether *gpus* are all GPUs of *node*, and its NVSwitches reduce (NVLink SHARP)."""
+    if node.links is None or gpus < max(len(node.gpus), 2):
+        return False
+    link = node.links.between(0, 1)
+    is_new = link.count >= _REDUCING_LINKS or bool(_REDUCING.search(node.machine))
+    return link.kind is LinkClass.NVSWITCH and is_new
+
+
+def _over_cards(used: _Cards, bandwidths: Bandwidths, notes: tuple[str, ...]) -> _Segment:
+    """Return what each pod of a node has of its cards: a ring leaves every isolated pod once."""
+    if not all(card.rate for card in used.cards):
         assumed = f"{bandwidths.rdma_card.likely:g} GB/s each is assumed"
         # One card of unknown rate makes the whole figure rest on the calibration's.
         notes = (f"some RDMA cards do not report their rate: {assumed}", *notes)
-    return [
-        _Segment(Transport.RDMA, _times(bandwidths.rdma_share, _rails(node, bandwidths)), notes)
-        for node in cards
-    ]
+    card = bandwidths.rdma_card
+    low, likely, high = (
+        sum(nic.rate or unknown for nic in used.cards) / used.pods
+        for unknown in (card.low, card.likely, card.high)
+    )
+    return _Segment(Transport.RDMA, _times(bandwidths.rdma_share, Range(low, likely, high)), notes)
 
 
 def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
-    """Return the RDMA cards that the share's GPUs use: the nearest, else as many as its part of the node's GPUs."""
-    # A node's other NICs carry no RDMA, whatever their rate.
-    able = [nic for nic in node.nics if _RDMA_NAMES.match(nic.name)]
-    used = [node.gpus[position] for position in _positions(share, node)] if share.gpus is not None else []
-    near = {name for gpu in used for name in gpu.nics}
-    if nearest := [nic for nic in able if nic.name in near]:
-        return nearest
-    return able[: max(len(able) * gpus // max(node.gpu_total, gpus), 1)]
-
-
-def _rails(cards: Sequence[Nic], bandwidths: Bandwidths) -> Range:
-    """Return the rate of *cards* together."""
-    card = bandwidths.rdma_card
-    return Range(
-        sum(nic.rate or card.low for nic in cards),
-        sum(nic.rate or card.likely for nic in cards),
-        sum(nic.rate or card.high for nic in cards),
-    )
+    return rdma_cards(node, None if share.gpus is None else _positions(share, node), gpus)
 
 
 def _times(share: Range, whole: Range) -> Range:

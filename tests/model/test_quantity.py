@@ -73,7 +73,7 @@ def test_a_flag_with_a_good_quantity_keeps_its_text() -> None:
 @pytest.mark.parametrize("text", ["-1", "4 GB", "lots"])
 def test_a_flag_with_a_bad_quantity_is_named(text: str) -> None:
     """The message names the flag and the text."""
-    with pytest.raises(UsageError, match="--memory is invalid") as caught:
+    with pytest.raises(UsageError, match="--memory: ") as caught:
         checked_quantity("--memory", text)
     assert repr(text) in caught.value.message
 
@@ -81,5 +81,5 @@ def test_a_flag_with_a_bad_quantity_is_named(text: str) -> None:
 @pytest.mark.parametrize("text", ["1e400", "1e19", "10E"])
 def test_a_flag_with_more_than_64_bits_is_refused(text: str) -> None:
     """The API server would count it as another number, and arithmetic with 400 digits fails."""
-    with pytest.raises(UsageError, match=r"--memory is invalid: .* is more than a quantity can be"):
+    with pytest.raises(UsageError, match=r"--memory: .* is more than a quantity can be"):
         checked_quantity("--memory", text)

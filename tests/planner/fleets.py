@@ -180,10 +180,34 @@ def racked(draw: st.DrawFn) -> Snapshot:
 
 
 @st.composite
+def tiered(draw: st.DrawFn) -> Snapshot:
+    """Draw up to seven machines in two blocks of up to three racks, seldom in none, mostly of one kind."""
+    kinds = draw(st.sampled_from([[SWITCHED], [SWITCHED], [V100], [PCIE, PAIRS, SWITCHED]]))
+    rates = draw(st.sampled_from([[0.0], [12.5], [12.5, 25.0]]))
+    most_used = draw(st.sampled_from([0, 0, 3]))
+    nodes, paths = [], {}
+    for number in range(draw(st.integers(4, 7))):
+        links = draw(st.sampled_from(kinds))
+        used = draw(st.sets(st.integers(0, links.size - 1), max_size=most_used))
+        name = f"n{number}"
+        nodes.append(node(name, sorted(used), links, nic=draw(st.sampled_from(rates))))
+        block = draw(st.sampled_from(["b1", "b1", "b1", "b2"]))
+        paths[name] = (block, draw(st.sampled_from(["r1", "r1", "r2", "r2", "r3", ""])))
+    return cluster(draw(st.permutations(nodes)), paths, "block", "rack")
+
+
+@st.composite
 def wide(draw: st.DrawFn) -> Demand:
     """Draw a gang that needs more than one machine, and seldom more than one rack."""
     gpus = draw(st.sampled_from([1, 1, 2, 3, 4]))
     return Demand(workers=draw(st.integers(9, 16)) // gpus, gpus=gpus, objective=draw(objectives()))
+
+
+@st.composite
+def wider(draw: st.DrawFn) -> Demand:
+    """Draw a gang that mostly needs more than one machine of eight GPUs."""
+    gpus = draw(st.sampled_from([2, 4, 4, 8, 8, 8]))
+    return Demand(workers=draw(st.integers(2, 6)), gpus=gpus, objective=draw(objectives()))
 
 
 @st.composite

@@ -126,9 +126,9 @@ def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
     """The steps that rest on the set of GPUs say that they are heuristic."""
 
     def guessed(
-        state: NodeState, count: int, *, across_nodes: bool, rule: ZoneRule | None
+        state: NodeState, count: int, *, across_nodes: bool, isolated: None, rule: ZoneRule | None
     ) -> GpuChoice | None:
-        choice = best_set(state, count, across_nodes=across_nodes, rule=rule)
+        choice = best_set(state, count, across_nodes=across_nodes, isolated=isolated, rule=rule)
         return replace(choice, exact=False) if choice else None
 
     proven = placed_on(Demand(4, 1), node("a"))

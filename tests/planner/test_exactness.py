@@ -1,6 +1,6 @@
 """The planner against every placement there is, on small clusters."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from random import Random
 
@@ -14,7 +14,7 @@ from arena_topo.planner.fleet import Capacity, Domain, Fleet, capacity_for, doma
 from arena_topo.planner.offers import Offer, Use
 from arena_topo.planner.plan import plan_on
 from tests.examples import examples
-from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide
+from tests.planner.fleets import demands, fleet_of, racked, snapshots, tiered, wide, wider
 from tests.planner.gangs import ways
 
 Score = tuple[float | tuple[float, ...], ...]
@@ -46,7 +46,20 @@ def scores(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, 
     for level in range(len(level_names(fleet))):
         for domain in domains_at(fleet, level):
             if domain.start <= min(workers) and max(workers) < domain.end:
-                yield score(demand, level, offers, room_around(fleet, capacity, level, domain))
+                touched = tuple(touches(fleet, finer, workers) for finer in range(level - 1, 0, -1))
+                yield score(demand, level, touched, offers, room_around(fleet, capacity, level, domain))
+
+
+def touches(fleet: Fleet, level: int, nodes: Iterable[int]) -> int:
+    """Return how many domains of *level* have one of *nodes*; what is in none counts by closer levels."""
+    depth = len(fleet.tiers) - level + 1
+    return len({domain_of(fleet, depth, node) for node in nodes})
+
+
+def domain_of(fleet: Fleet, depth: int, node: int) -> object:
+    """Return what names the domain of *node* at *depth*, or at the first finer tier in which it has one."""
+    path = fleet.paths[node]
+    return next((path[:end] for end in range(depth, len(path) + 1) if path[end - 1]), node)
 
 
 def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) -> tuple[int, ...]:
@@ -62,7 +75,13 @@ def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) ->
     )
 
 
-def score(demand: Demand, level: int, offers: Sequence[Offer], room: tuple[int, ...]) -> Score:
+def score(
+    demand: Demand,
+    level: int,
+    touched: tuple[int, ...],
+    offers: Sequence[Offer],
+    room: tuple[int, ...],
+) -> Score:
     """Return what docs/explanation/planner.md compares placements by, the lowest best."""
     busbw = min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers)
     inside = min(offer.inside for offer in offers)
@@ -72,7 +91,7 @@ def score(demand: Demand, level: int, offers: Sequence[Offer], room: tuple[int, 
         Objective.PACK: (left, -busbw, -inside),
     }
     loss = round(sum(offer.loss for offer in offers), 6)
-    return (level, len(offers), *by_objective[demand.objective], loss, room)
+    return (level, len(offers), touched, *by_objective[demand.objective], loss, room)
 
 
 def score_of(answer: Placement, demand: Demand, fleet: Fleet) -> Score:
@@ -107,6 +126,13 @@ def test_no_placement_is_better_than_the_planned_one(snapshot: Snapshot, demand:
 @given(racked(), wide())
 def test_no_rack_is_better_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
     """Where several racks hold the gang, those that were not searched are no better."""
+    assert_is_best(demand, fleet_of(snapshot))
+
+
+@settings(max_examples=examples(300))
+@given(tiered(), wider())
+def test_no_placement_is_closer_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
+    """Over two tiers: no placement is on fewer blocks, on fewer racks of as few, or better on as few."""
     assert_is_best(demand, fleet_of(snapshot))
 
 

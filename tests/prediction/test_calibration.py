@@ -16,7 +16,7 @@ HEAD = {"apiVersion": "arena-topo.dev/v1alpha1", "kind": "Calibration"}
 def whole() -> dict[str, Any]:
     """Return a calibration with one of everything."""
     some = {"low": 1, "likely": 1.5, "high": 2}
-    keys = ("nvlinkShare", "pcie", "podIsolatedSocket", "tcp", "rdmaShare", "rdmaCard")
+    keys = ("nvlinkShare", "pcie", "podIsolatedSocket", "tcp", "rdmaShare", "rdmaCard", "twoNodesShare")
     return {
         **HEAD,
         "bandwidths": {key: dict(some) for key in keys},

@@ -8,7 +8,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.plan import Range, Transport
 from arena_topo.prediction.forecast import Workload, predict, read_calibration, shipped_calibration
 from benchmarks import predictions
-from benchmarks.predictions import Published, published
+from benchmarks.predictions import MeasuredRate, Published, measured_rates, published
 from tests.prediction.test_calibration import HEAD
 
 FIGURES = published()
@@ -108,3 +108,9 @@ def test_a_framework_that_is_not_calibrated_is_refused() -> None:
     found = predict(workload, 4, busbw, Transport.TCP, own)
 
     assert found.per_gpu.low == found.per_gpu.high < 200
+
+
+@pytest.mark.parametrize("rate", measured_rates(), ids=lambda rate: rate.machine)
+def test_predicted_rates_are_near_what_was_published(rate: MeasuredRate) -> None:
+    """Within 15 %, or the table says why not."""
+    assert (abs(rate.error) > predictions.NEAR) == bool(rate.why)

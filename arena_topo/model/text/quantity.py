@@ -106,12 +106,12 @@ def checked_quantity(flag: str, text: str) -> str:
         value = Decimal(-1)
     if value < 0:
         raise UsageError(
-            f"{flag} is invalid: {text!r} is not a quantity",
+            f"{flag}: {text!r} is not a quantity",
             hint="write a number with an optional unit, for example 500m, 4, 512Mi or 16Gi",
         )
     # The API server would count it as the most that 64 bits hold, and not as what was typed.
     if value > _MOST:
-        raise UsageError(f"{flag} is invalid: {shown(text)} is more than a quantity can be")
+        raise UsageError(f"{flag}: {shown(text)} is more than a quantity can be")
     return text
 
 

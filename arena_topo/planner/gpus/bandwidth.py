@@ -18,7 +18,7 @@ TREE_EFFICIENCY = 0.92
 """What NCCL's tuner leaves of a tree's bandwidth (``src/graph/tuning.cc``)."""
 
 _USABLE = {
-    LinkClass.NVLINK: 0.9,  # eight V100: 135.5 GB/s over six rings of 25
+    LinkClass.NVLINK: 0.9,  # eight V100: 135.5 GB/s over six rings of 25; Ampere has ``_AMPERE_NVLINK``
     LinkClass.NVSWITCH: 0.9,  # only where a switch shows no uniform clique; else ``switched_busbw``
     LinkClass.BRIDGE: 208 / 300,  # two A100 PCIe over NV12
     LinkClass.XGMI: 48 / 64,  # MI300X, as RCCL counts
@@ -31,14 +31,23 @@ _PCIE_USABLE = (
 _NVLINK_RATE = 25.0
 
 
-def usable_of_one(link: Link) -> float:
-    """Return the usable rate of one of the direct links bundled in *link*.
+_AMPERE = re.compile(r"A(100|800)(?!\d)")
+_AMPERE_NVLINK = 232 / 300
+"""Of A100's twelve links, however they are wired: 232 GB/s behind switches, and 220 were measured on a mesh of
+four (forums.developer.nvidia.com/t/224173, all-to-all)."""
+
+
+def usable_of_one(link: Link, machine: str = "") -> float:
+    """Return the usable rate of one of the direct links bundled in *link* in machines of the type *machine*.
 
     >>> usable_of_one(Link(LinkClass.NVLINK, 2, 50.0))
     22.5
+    >>> round(12 * usable_of_one(Link(LinkClass.NVLINK, 4, 100.0), "4xA100-SXM4"))
+    232
     """
     nominal = link.bandwidth / max(link.count, 1) or _NVLINK_RATE
-    return nominal * _USABLE[link.kind]
+    is_ampere = link.kind is LinkClass.NVLINK and _AMPERE.search(machine)
+    return nominal * (_AMPERE_NVLINK if is_ampere else _USABLE[link.kind])
 
 
 def usable_of_hop(link: Link) -> float:
@@ -67,7 +76,7 @@ _HOPPER_GROWTH = {5: 420 / 370, 6: 440 / 370, 7: 460 / 370, 8: 480 / 370}
 # How much of Hopper's growth eight B200 were measured to have, over the 40.1 GB/s that each of their 18 links
 # reaches.
 _BLACKWELL_SHARE = (830 / (18 * 40.1) - 1) / (480 / 370 - 1)
-_UP_TO_AMPERE = _Generation(232 / 300)
+_UP_TO_AMPERE = _Generation(_AMPERE_NVLINK)
 _HOPPER = _Generation(370 / 450, _HOPPER_GROWTH)
 _BLACKWELL = _Generation(
     40.1 / 50, {size: 1 + (growth - 1) * _BLACKWELL_SHARE for size, growth in _HOPPER_GROWTH.items()}

@@ -336,7 +336,7 @@ class SetRates:
     def __init__(self, graph: LinkGraph, machine: str) -> None:
         """Take the links of the machine, and its type."""
         self._graph = graph
-        links = _DirectLinks(graph)
+        links = _DirectLinks(graph, machine)
         self._islands = [
             _Island(graph, links, members, machine) for members in graph.islands() if len(members) > 1
         ]
@@ -478,7 +478,7 @@ class _Island:
         if link and link.kind is LinkClass.NVSWITCH:
             return switched_busbw(link, size, self._machine)
         if link:
-            return (size - 1) * direct_count(link) * usable_of_one(link)
+            return (size - 1) * direct_count(link) * usable_of_one(link, self._machine)
         if self._packs:
             return _packed_busbw(self._packings[mask], size, self._links.slowest(mask))
         # No more channels pass through a GPU than it has links, so that the fewest of any member bound the
@@ -508,7 +508,7 @@ class _Island:
 class _DirectLinks:
     """The direct links of a machine: a mesh of 16 GPUs has 65,536 sets to look at, and few sets of 256 GPUs are."""
 
-    def __init__(self, graph: LinkGraph) -> None:
+    def __init__(self, graph: LinkGraph, machine: str) -> None:
         size = range(graph.size)
         self._counts = [
             [0 if a == b else direct_count(link) for b, link in enumerate(row)]
@@ -519,7 +519,8 @@ class _DirectLinks:
         self._bytes = -(-graph.size // 8)
         self._adjacent = [sum(1 << b for b in size if counts[b]) for counts in self._counts]
         self._rates = [
-            [usable_of_one(link) if link.kind.is_direct else inf for link in row] for row in graph.links
+            [usable_of_one(link, machine) if link.kind.is_direct else inf for link in row]
+            for row in graph.links
         ]
         self._slowest = min(map(min, self._rates), default=inf)
         self._is_even = {rate for row in self._rates for rate in row} <= {self._slowest, inf}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import chain, combinations, groupby, islice
+from math import inf
 
 from arena_topo.model.cluster import Gpu, GpuNode, Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import (
@@ -97,12 +98,30 @@ _SMALL = 8
 _MOST_COMPARED = 20_000
 _MOST_GPUS_COMPARED = 2_200_000
 """GPUs of the machine, counted once for each set: sets of a large machine take longer to compare."""
-_NIC_WEIGHT = 1e6
-"""Any number of NICs near a set of isolated pods goes before any busbw in GB/s."""
 _DIRECT_WEIGHT = 1000
 """Any direct link goes before any number of PCIe hops."""
 _MOST_WIDENED = 1_000_000
 """Links that are added up while sets are grown. That is enough to grow one from each of a hundred GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsolatedPods:
+    """How pods exchange that do not see each other's GPUs: over the NICs nearest to these, also on one node.
+
+    ``nic`` is what each of those NICs gives a pod in GB/s; links count inside a pod, where it ``has_links``.
+    """
+
+    nic: float
+    has_links: bool
+
+    def rate(self, nics: int, busbw: float) -> float:
+        """Return what a pod has, in GB/s, where the set has so many *nics* near and *busbw* over its links."""
+        inside = busbw if self.has_links else inf
+        return round(min(nics * self.nic, inside), _DECIMALS) if nics else inside
+
+
+_DECIMALS = 3
+"""Rates are rounded to MB/s, so that equal rates compare equal however they were computed."""
 
 _Rated = tuple[float, int]
 """The busbw of a set, negative so that less is better, and its mask."""
@@ -143,13 +162,12 @@ class _Ranking:
         k: int,
         *,
         across_nodes: bool = False,
-        isolated: bool = False,
+        isolated: IsolatedPods | None = None,
         rule: ZoneRule | None = None,
     ) -> tuple[int, int | None]:
         """Return the best and the second best set of *k* GPUs among *free*, None where there is only one.
 
-        *across_nodes*: the set belongs to a gang over several nodes. *isolated*: its pods exchange over the
-        nearest NICs, so that more of them go before any busbw of links. Only sets that *rule* allows count.
+        *across_nodes*: the set belongs to a gang over several nodes. Only sets that *rule* allows count.
         """
         if self._small:
             rated = [(rate, mask) for rate, mask in self._sorted[k] if mask & ~free == 0]
@@ -160,7 +178,7 @@ class _Ranking:
             rated = [(rate, mask) for rate, mask in rated if rule.allows(mask)]
         if isolated:
             across_nodes = True
-            rated = sorted((rate - _NIC_WEIGHT * self._locality.nics(mask), mask) for rate, mask in rated)
+            rated = sorted((-isolated.rate(self._locality.nics(mask), -rate), mask) for rate, mask in rated)
         best: list[int] = []
         # Tie-breakers are slow to compute, so only the sets that share the highest rates get them.
         for _, equally_fast in groupby(rated, key=lambda entry: entry[0]):
@@ -354,20 +372,20 @@ class Machine:
         k: int,
         *,
         across_nodes: bool = False,
-        isolated: bool = False,
+        isolated: IsolatedPods | None = None,
         rule: ZoneRule | None = None,
     ) -> GpuChoice | None:
         """Return the best set of *k* GPUs among *free*, or None where fewer are free or *k* is not positive.
 
         *across_nodes*: the set belongs to a gang over several nodes, which NICs serve. *isolated*: it belongs
-        to pods that exchange over NICs on one node too. *rule* allows one set or more.
+        to such pods. *rule* allows one set or more.
         """
         free &= self._all
         if not 0 < k <= free.bit_count():
             return None
         return self._choices[free, k, across_nodes, isolated, rule]
 
-    def _choose(self, question: tuple[int, int, bool, bool, ZoneRule | None]) -> GpuChoice:
+    def _choose(self, question: tuple[int, int, bool, IsolatedPods | None, ZoneRule | None]) -> GpuChoice:
         free, k, across_nodes, isolated, rule = question
         # Too many states to value, or too many sets to compare: one good set is grown instead.
         if not self._values.are_few or not self._ranking.can_compare(free, k):

@@ -256,7 +256,7 @@ def store_table(name: str, table: dict[str, Any]) -> None:
 
     with suppress(OSError):
         folder = _tables_folder()
-        folder.mkdir(parents=True, exist_ok=True)
+        files.make_private(folder)
         # In the same folder, because a file replaces another in one step only within a file system.
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
         try:

@@ -33,8 +33,9 @@ from arena_topo.planner.answer import (
     nodes_words,
     rate_words,
     too_wide,
+    within_words,
 )
-from arena_topo.planner.choice import Effort, Problem
+from arena_topo.planner.choice import Effort
 from arena_topo.planner.fleet import (
     Fleet,
     LevelLimits,
@@ -179,6 +180,9 @@ def _steps(
     # Where parameter servers go is not decided by links.
     if served is not None:
         return
+    span = found.spans[partial.number]
+    if touched := within_words(gang.problem(pod_set), span, choice.nodes):
+        yield Step("within", touched, bound="no nodes that hold all touch fewer" * proven, proven=proven)
     other = _in_rival(partial, found)
     steps = []
     if pod_set.role.gpus and not isinf(choice.busbw):
@@ -213,9 +217,7 @@ def _faster_on_more(partial: PartialPlacement, choice: RoleChoice, found: GangCh
         or pod_set.role.spread is not Spread.NONE
     ):
         return ""
-    problem = Problem(
-        fleet, pod_set.capacity, pod_set.role.pods, pod_set.role.gpus, objective=partial.gang.objective
-    )
+    problem = partial.gang.problem(pod_set)
     around = found.domain
     if found.level == 0:
         around = (domain_at(fleet.domains[-1], around.start) if fleet.tiers else fleet.cluster) or around
@@ -239,7 +241,7 @@ def _objective(partial: PartialPlacement, choice: RoleChoice, found: GangChoice,
         runner_up=figures,
         bound=""
         if figures
-        else "no other objective gives this role more busbw or leaves fewer GPUs over here",
+        else "no other objective gives this role faster links or leaves fewer GPUs over here",
         proven=proven,
     )
 

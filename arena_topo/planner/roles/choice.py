@@ -27,7 +27,6 @@ from arena_topo.planner.choice import (
     Effort,
     Goal,
     NodeGroup,
-    Problem,
     Rank,
     greedy,
     search,
@@ -97,7 +96,7 @@ def choose_nodes(partial: PartialPlacement, span: Domain, effort: Effort) -> Rol
             return None
         chosen += nodes
         exact = exact and complete
-    return partial.chosen(chosen, exact=exact)
+    return partial.chosen(chosen, span, exact=exact)
 
 
 _TakenGpus = tuple[int, int, Alignment | None]
@@ -132,10 +131,9 @@ class _Part:
         slack = sum(widest) - pods
         # A node narrower than the narrowest of the widest by more than the slack is never chosen.
         least = max(widest[-1] - slack, 1)
-        groups, sets_exact = _groups(
-            self.partial, self._alike(places, least, count), slack, several=self.others or count > 1
-        )
-        goal = Goal(count, pods, self.partial.gang.objective)
+        goal = replace(self.partial.gang.problem(self.partial.pod_set).goal(count, self.domain), workers=pods)
+        alike = self._alike(places, least, self.domain.end if goal.closer else count)
+        groups, sets_exact = _groups(self.partial, alike, slack, several=self.others or count > 1)
         found = search(groups, goal, effort)
         chosen = found if found is not None else _unproven(groups, goal, spread=spread)
         if size > 1:
@@ -179,12 +177,13 @@ def _in_groups(partial: PartialPlacement, candidates: CandidateNodes, effort: Ef
             break
     slack = held - pods
     least = max(narrowest - slack, 1)
-    alike = _alike_in_groups(partial, candidates, least, count)
+    span = candidates.span
+    goal = partial.gang.problem(partial.pod_set).goal(count, span)
+    alike = _alike_in_groups(partial, candidates, least, span.end if goal.closer else count)
     groups, sets_exact = _groups(partial, alike, slack, several=count > 1)
-    goal = Goal(count, pods, partial.gang.objective)
     found = search(groups, goal, effort)
     chosen = found if found is not None else _unproven(groups, goal, spread=spread)
-    return partial.chosen(chosen, exact=sets_exact and found is not None) if chosen else None
+    return partial.chosen(chosen, span, exact=sets_exact and found is not None) if chosen else None
 
 
 def _alike_in_groups(
@@ -323,7 +322,7 @@ def _best_that_leaves_room(partial: PartialPlacement, spans: Spans, effort: Effo
         return score, choice.nodes
 
     choices = [
-        partial.choice(counts, lambda position: places[position - span.start])
+        partial.choice(counts, lambda position: places[position - span.start], span)
         for counts in _every_count(partial, span, places, effort)
     ]
     return next(
@@ -641,8 +640,7 @@ class _LevelSearch:
             for number in sorted(numbers, key=lambda number: (room_of[number], number)):
                 yield _Candidate(domains[number], room_of[number], _NO_BOUND)
             return
-        role, places = pod_set.role, pod_set.capacity.places
-        problem = Problem(fleet, pod_set.capacity, role.pods, role.gpus, objective=self._gang.objective)
+        role, places, problem = pod_set.role, pod_set.capacity.places, self._gang.problem(pod_set)
         # Slices and ties can only cost nodes, so the fewest without them are a bound.
         counted = sorted(
             (fewest_nodes(places[domains[number].start : domains[number].end], role.pods), number)

@@ -18,7 +18,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.placement_options import Objective
 from arena_topo.model.plan import Demand, GangDemand, Role, Spread
 from arena_topo.model.text.quantity import Resources
-from arena_topo.planner.choice import ChosenNodes, Goal, in_order
+from arena_topo.planner.choice import ChosenNodes, Problem, in_order
 from arena_topo.planner.fleet import (
     AlikeNodes,
     Capacity,
@@ -29,6 +29,7 @@ from arena_topo.planner.fleet import (
     domain_at,
     domains_at,
     level_of,
+    policy_limits,
     requests,
 )
 from arena_topo.planner.gpus.bandwidth import positions_of
@@ -71,11 +72,30 @@ class PodSet:
 
 @dataclass(frozen=True, eq=False)
 class Gang:
-    """The pod sets of a gang in the order in which they choose, the fleet, and by what nodes are compared."""
+    """The pod sets of a gang in the order in which they choose, the fleet, and by what nodes are compared.
+
+    All levels up to ``closest`` count as one.
+    """
 
     fleet: Fleet
     pod_sets: tuple[PodSet, ...]
     objective: Objective = Objective.BANDWIDTH
+    closest: int = 0
+
+    def problem(self, pod_set: PodSet) -> Problem:
+        """Return *pod_set* as a gang of its own."""
+        role = pod_set.role
+        # Who exchanges no data need not be close; slices and a spread say themselves how close.
+        plain = pod_set.decides_domain and not (pod_set.slices or pod_set.apart or pod_set.whole > 1)
+        closest = self.closest if plain and role.spread is Spread.NONE else len(self.fleet.tiers) + 1
+        return Problem(
+            pod_set.fleet,
+            pod_set.capacity,
+            role.pods,
+            role.gpus,
+            objective=self.objective,
+            closest=closest,
+        )
 
     @cached_property
     def deciding(self) -> tuple[PodSet, ...]:
@@ -126,7 +146,7 @@ def make_gang(demand: GangDemand, fleet: Fleet) -> Gang:
     ordered = _in_order(demand, roles)
     number_of = {name: number for number, (_, names) in enumerate(ordered) for name, _ in names}
     pod_sets = tuple(_pod_set(role, names, number_of, fleet) for role, names in ordered)
-    return Gang(fleet, pod_sets, demand.objective)
+    return Gang(fleet, pod_sets, demand.objective, policy_limits(demand, fleet).closest)
 
 
 _Merged = tuple[Role, tuple[tuple[str, int], ...]]
@@ -557,23 +577,21 @@ class PartialPlacement:
         taken = self.taken.nodes.get(position)
         return taken is not None and (taken.gpus > 0 or taken.alignment is not None)
 
-    def choice(
-        self, counts: Mapping[int, int], places: Callable[[int], int], *, exact: bool = True
-    ) -> RoleChoice:
-        """Return so many pods on each node as a choice; *places* are those of a node."""
+    def choice(self, counts: Mapping[int, int], places: Callable[[int], int], span: Domain) -> RoleChoice:
+        """Return so many pods on each node as a choice in *span*; *places* are those of a node."""
         offers = [
             (position, self.offer(position, count, places(position), several=len(counts) > 1))
             for position, count in counts.items()
         ]
-        return self.chosen(offers, exact=exact and all(offer.exact for _, offer in offers))
+        return self.chosen(offers, span, exact=all(offer.exact for _, offer in offers))
 
-    def chosen(self, offers: Iterable[tuple[int, Offer]], *, exact: bool) -> RoleChoice:
-        """Return nodes with their *offers* as a choice."""
+    def chosen(self, offers: Iterable[tuple[int, Offer]], span: Domain, *, exact: bool) -> RoleChoice:
+        """Return nodes with their *offers* as a choice in *span*."""
         nodes, taken = in_order(offers)
         role, crowd, count = self.pod_set.role, 0, len(nodes)
         if role.spread is Spread.PREFERRED:
             crowd, count = max(offer.workers for offer in taken), -count
-        score = Goal(len(nodes), role.pods, self.gang.objective).score_of(taken)
+        score = self.gang.problem(self.pod_set).goal(len(nodes), span).score_of(nodes, taken)
         return RoleChoice(nodes, taken, (crowd, count, *score), exact)
 
 

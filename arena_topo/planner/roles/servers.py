@@ -117,7 +117,7 @@ def choose_servers(partial: PartialPlacement, span: Domain) -> RoleChoice | None
     candidates = partial.candidates(span)
     if candidates.total < partial.pod_set.role.pods:
         return None
-    return partial.choice(_counts(_Rule.of(partial), candidates), candidates.places_at)
+    return partial.choice(_counts(_Rule.of(partial), candidates), candidates.places_at, candidates.span)
 
 
 ServerScore = tuple[float, int, int, int]

@@ -4,7 +4,7 @@ It knows kube-scheduler's rules and docs/explanation/planner.md, and nothing of 
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.model.cluster import GpuNode, Nic
@@ -137,15 +137,36 @@ class Oracle:
             for preference in role.preferences
             if not preference.term.selects(self.fleet.nodes[at].name, self.fleet.nodes[at].labels)
         )
+        touched: tuple[int, ...] = ()
+        if len(counts) > 1 and not (
+            role.slices or role.serves or role.anywhere or role.spread is not Spread.NONE
+        ):
+            touched = self.touched(counts)
         busbw = min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers)
         inside = min(offer.inside for offer in offers)
         stranded = sum(offer.stranded for offer in offers)
         left = (stranded, sum(round(offer.loss * 1000) for offer in offers)) if role.gpus else ()
         match self.gang.objective:
             case Objective.BANDWIDTH:
-                return (crowd, nodes, -busbw, -inside, misses, *left)
+                return (crowd, nodes, touched, -busbw, -inside, misses, *left)
             case Objective.PACK:
-                return (crowd, nodes, *left[:1], -busbw, -inside, *left[1:])
+                return (crowd, nodes, touched, *left[:1], -busbw, -inside, *left[1:])
+
+    def touched(self, nodes: Iterable[int]) -> tuple[int, ...]:
+        """Return how many domains of each tier *nodes* touch; what is in none counts by the next finer one."""
+        paths = self.fleet.paths
+        return tuple(
+            len(
+                {
+                    next(
+                        (paths[at][:end] for end in range(depth, len(paths[at]) + 1) if paths[at][end - 1]),
+                        (at,),
+                    )
+                    for at in nodes
+                }
+            )
+            for depth in range(1, len(self.fleet.tiers) + 1)
+        )
 
     def _offer(
         self, role: Role, at: int, count: int, taken: Mapping[int, Sequence[int]], several: bool
