@@ -5,14 +5,17 @@ import shutil
 import subprocess
 import sys
 from functools import cache
+from pathlib import Path
 
 from tests.ranks.images import MPICH, OPEN_MPI_4, OPEN_MPI_5
 
 PACKAGES = "make mpi-packages"
+PY_SPY = str(Path(sys.prefix) / "bin/py-spy")
 _PROGRAMS = (
     OPEN_MPI_4,
     OPEN_MPI_5,
     MPICH,
+    PY_SPY,
     "mpirun",
     "sshd",
     "ssh",

@@ -1,0 +1,1 @@
+"""Evidence about ranks, gathered without their help: one module for each source."""

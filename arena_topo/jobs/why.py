@@ -1,0 +1,211 @@
+"""Why a job does not get on: what its pods wait for, or what its ranks do, as they are seen from outside."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from arena_topo.diagnosis.look import Evidence, PodAt, Run, find, look, merged
+from arena_topo.diagnosis.sources.log_steps import read_steps
+from arena_topo.diagnosis.verdict import Absent, State, Suspect, Verdict, judge, judge_speed
+from arena_topo.errors import ArenaTopoError, Forbidden
+from arena_topo.jobs.conditions import chief_pod, is_held_up, pod_failure, pod_word, why_waiting
+from arena_topo.jobs.logs.follow import LogOptions, read_pod
+from arena_topo.jobs.logs.wait import LogTarget, container_status
+from arena_topo.jobs.lookup import find_job, launcher_job_of, pods_of, with_queue
+from arena_topo.jobs.status import job_events, job_view
+from arena_topo.kube.resources import NODES
+from arena_topo.kube.session import Session
+from arena_topo.model.job_view import JobEvent, JobStatus, JobView
+from arena_topo.model.objects import Object
+from arena_topo.model.text.words import written_duration
+
+_LOG_LINES = 200
+"""The last lines of the job's log in which steps are looked for."""
+_MOST_NODES = 8
+"""Nodes that are asked whether they are ready, where pods do not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What ``why`` says of a job, and what it says it by; ``evidence`` is None where no rank was asked."""
+
+    job: JobView
+    verdict: Verdict
+    evidence: Evidence | None = None
+
+
+def why(
+    session: Session,
+    name: str,
+    run: Run,
+    *,
+    patience: float | None = None,
+    notify: Callable[[str], None],
+    sleep: Callable[[float], None] = time.sleep,
+) -> Answer:
+    """Return why the job *name* does not get on, or that it does.
+
+    Its ranks are asked by *run*, and with *patience* once more after so many seconds. Raises ``NotFound``.
+    """
+    served = find_job(session, name)
+    pods = pods_of(session, served)
+    view = with_queue(
+        session,
+        job_view(
+            served.kind,
+            served.job,
+            pods,
+            now=datetime.now(UTC),
+            launcher_job=launcher_job_of(session, served.job),
+        ),
+    )
+    if found := _without_ranks(session, view, pods):
+        return Answer(view, found)
+    asked = [at for pod in pods if (at := _pod_at(pod, view))]
+    gone = [_ended(pod) for pod in pods if served.kind.member(pod) is not None and not _runs(pod)]
+    processes = find(asked, run)
+    evidence = _with_nodes(session, look(processes, run), gone)
+    verdict = judge(evidence.ranks, evidence.absent)
+    if patience is not None and verdict.state in (State.WAITING, State.UNDECIDED):
+        notify(f"{verdict.message}; looking again in {written_duration(patience)}")
+        sleep(patience)
+        evidence = merged(evidence, _with_nodes(session, look(processes, run), gone))
+        verdict = judge(evidence.ranks, evidence.absent, patience=patience)
+    if verdict.state is State.HEALTHY and evidence.has_stacks:
+        verdict = judge_speed(evidence.ranks) or verdict
+    if verdict.state in (State.WAITING, State.UNDECIDED, State.STUCK):
+        verdict = _with_log(session, pods, verdict)
+    return Answer(view, replace(verdict, advice=verdict.advice.replace("JOB", name)), evidence)
+
+
+def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Verdict:
+    """Return *verdict* with how far the job's log got; steps that come at their usual pace decide what ranks did not."""
+    chief = chief_pod(pods)
+    if chief is None or not _runs(chief):
+        return verdict
+    try:
+        lines = read_pod(
+            session, chief, LogTarget().container_in(chief), LogOptions(tail=_LOG_LINES, timestamps=True)
+        )
+        progress = read_steps(
+            (line.stamp.decode(errors="replace"), line.text.decode(errors="replace")) for line in lines
+        )
+    # Users who cannot read logs get the rest.
+    except ArenaTopoError:
+        return verdict
+    now = session.server_time or datetime.now(UTC)
+    if progress is None:
+        return verdict
+    if verdict.state is State.UNDECIDED and progress.is_recent(now):
+        return replace(verdict, state=State.HEALTHY, message=progress.words(now), advice="")
+    return replace(verdict, message=f"{verdict.message}; {progress.words(now)}")
+
+
+def _without_ranks(session: Session, view: JobView, pods: Sequence[Object]) -> Verdict | None:
+    """Return what is known without asking a rank: the job has ended, or waits for room, an image or a volume."""
+    word = view.status.value.lower()
+    if view.status.is_final:
+        return Verdict(
+            state=State.ENDED,
+            message=f"the job has {word}" + (f": {view.message}" if view.message else ""),
+            advice=view.advice,
+        )
+    held = [pod for pod in pods if is_held_up(pod)]
+    if view.status is JobStatus.RUNNING and not held:
+        return None
+    message = view.message or (f"{held[0]['metadata']['name']}: {why_waiting(held[0])}" if held else "")
+    if event := _last_warning(session, view, held):
+        # A volume that is not there, an image that is not pulled: the pod itself only says that it is created.
+        message += f"; {event.source}: {event.reason}: {event.message}"
+    suspects = [
+        Suspect(
+            None,
+            pod["metadata"]["name"],
+            (pod.get("spec") or {}).get("nodeName") or "",
+            None,
+            why_waiting(pod),
+        )
+        for pod in held
+    ]
+    return Verdict(
+        state=State.WAITING,
+        message=f"the job is {word}" + (f": {message}" if message else ""),
+        advice=view.advice or f"see arena-topo describe {view.name}",
+        suspects=tuple(suspects),
+    )
+
+
+def _last_warning(session: Session, view: JobView, held: Sequence[Object]) -> JobEvent | None:
+    """Return the newest warning of pods that have a node and do not start, whose own words say little."""
+    names = {f"pod/{pod['metadata']['name']}" for pod in held if (pod.get("spec") or {}).get("nodeName")}
+    if not names:
+        return None
+    try:
+        events = job_events(session, view)
+    except Forbidden:
+        return None
+    warnings = [event for event in events if event.source in names and event.kind == "Warning"]
+    return max(warnings, key=lambda event: event.last_seen, default=None)
+
+
+def _runs(pod: Object) -> bool:
+    container = LogTarget().container_in(pod)
+    return "running" in (container_status(pod, container).get("state") or {})
+
+
+def _pod_at(pod: Object, view: JobView) -> PodAt | None:
+    """Return a pod that can be asked, None for one whose container does not run."""
+    if not _runs(pod):
+        return None
+    name = str(pod["metadata"]["name"])
+    planned = (
+        next((worker.gpus for worker in view.plan.workers if worker.name == name), None)
+        if view.plan
+        else None
+    )
+    return PodAt(
+        name,
+        str((pod.get("spec") or {}).get("nodeName") or ""),
+        LogTarget().container_in(pod),
+        # Planned GPUs are those that a pod has only where they are enforced.
+        (planned or ()) if view.plan and view.plan.gpu_enforcement else (),
+    )
+
+
+def _ended(pod: Object) -> Absent:
+    failure = pod_failure(pod)
+    return Absent(
+        why=f"it {failure.words}" if failure else f"it does not run: {pod_word(pod)}",
+        pod=str(pod["metadata"]["name"]),
+        node=str((pod.get("spec") or {}).get("nodeName") or ""),
+    )
+
+
+def _with_nodes(session: Session, evidence: Evidence, gone: Sequence[Absent]) -> Evidence:
+    """Return *evidence* with pods that have ended, and with what their nodes say of pods that do not answer."""
+    absent = []
+    for number, one in enumerate(evidence.absent):
+        if (
+            one.pod
+            and one.node
+            and "answer" in one.why
+            and number < _MOST_NODES
+            and not _is_ready(session, one.node)
+        ):
+            one = replace(one, why=f"it does not answer: its node {one.node} is NotReady")  # noqa: PLW2901  # the same pod, better known
+        absent.append(one)
+    if len(gone) == 1 and len(absent) == 1 and not absent[0].pod:
+        # The ranks that have no process are those of the one pod that has ended.
+        return replace(evidence, absent=(replace(gone[0], ranks=absent[0].ranks),))
+    return replace(evidence, absent=(*absent, *gone))
+
+
+def _is_ready(session: Session, node: str) -> bool:
+    """Whether a node is ready; True too for users who cannot read it."""
+    try:
+        status = session.get(NODES.path("", node)).get("status") or {}
+    except ArenaTopoError:
+        return True
+    conditions = status.get("conditions") or ()
+    return all(one.get("status") == "True" for one in conditions if one.get("type") == "Ready")

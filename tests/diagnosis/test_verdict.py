@@ -1,0 +1,309 @@
+"""What is said of a job by looks at its ranks, and what is not."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena_topo.diagnosis.verdict import Absent, Frame, Rank, State, judge, judge_speed
+from tests.diagnosis.looks import BARRIER, LOAD, REDUCE, TRAIN, rank
+
+MISSING = (Absent(why="its node n2 is NotReady", pod="job-worker-2", ranks=(5,)),)
+
+
+def waiting(count: int = 8, stack: tuple[Frame, ...] = REDUCE, but: Sequence[int] = (5,)) -> list[Rank]:
+    """Return ranks that poll in a collective in both looks, without some of them."""
+    return [rank(number, stack, stack, cpu=2.0) for number in range(count) if number not in but]
+
+
+CASES: dict[str, tuple[list[Rank], tuple[Absent, ...], State, tuple[int | None, ...], str]] = {
+    "a rank that stands still": (
+        [*waiting(), rank(5, LOAD, LOAD)],
+        (),
+        State.WAITING,
+        (5,),
+        (
+            "7 ranks wait in MPI_Allreduce for rank 5 (job-worker-2, n2, GPU 1), which has been at load (train.py:4), "
+            "called by <module> (train.py:7) for 2s"
+        ),
+    ),
+    "a rank that works": (
+        [*waiting(), rank(5, TRAIN, TRAIN, cpu=2.0)],
+        (),
+        State.WAITING,
+        (5,),
+        (
+            "7 ranks wait in MPI_Allreduce for rank 5 (job-worker-2, n2, GPU 1), which works at forward (train.py:30), "
+            "called by <module> (train.py:7)"
+        ),
+    ),
+    "a rank in another collective": (
+        [*waiting(), rank(5, BARRIER, BARRIER)],
+        (),
+        State.WAITING,
+        (5,),
+        (
+            "collectives do not match: 7 ranks in MPI_Allreduce, rank 5 (job-worker-2, n2, GPU 1), "
+            "which has been in MPI_Barrier for 2s"
+        ),
+    ),
+    "a stopped rank": (
+        [*waiting(), rank(5, (), (), state="T")],
+        (),
+        State.STUCK,
+        (5,),
+        "rank 5 (job-worker-2, n2, GPU 1) is stopped by a signal (SIGSTOP)",
+    ),
+    "a pod that does not answer": (
+        waiting(),
+        MISSING,
+        State.WAITING,
+        (5,),
+        "7 ranks wait in MPI_Allreduce for rank 5 (job-worker-2): its node n2 is NotReady",
+    ),
+    "both ranks of a node": (
+        [*waiting(but=(4, 5)), rank(4, LOAD, LOAD), rank(5, LOAD, LOAD)],
+        (),
+        State.WAITING,
+        (4, 5),
+        (
+            "6 ranks wait in MPI_Allreduce for ranks 4-5 (job-worker-2, n2), which have been at load (train.py:4), "
+            "called by <module> (train.py:7) for 2s"
+        ),
+    ),
+    "bytes flow": (
+        [rank(number, REDUCE, REDUCE, moved=1 << 20) for number in range(7)] + [rank(7, LOAD, LOAD)],
+        (),
+        State.HEALTHY,
+        (),
+        "7 of 8 ranks made progress within 2s",
+    ),
+    "collectives come and go": (
+        [rank(number, REDUCE, TRAIN, cpu=2.0, moved=None) for number in range(4)],
+        (),
+        State.HEALTHY,
+        (),
+        "4 of 4 ranks made progress within 2s",
+    ),
+    "the late one came and went": (
+        [*waiting(), rank(5, LOAD, REDUCE)],
+        (),
+        State.HEALTHY,
+        (),
+        "rank 5 (job-worker-2, n2, GPU 1) came and went within 2s",
+    ),
+    "few bytes, again and again": (
+        [rank(number, REDUCE, REDUCE, REDUCE, moved=9) for number in range(4)],
+        (),
+        State.HEALTHY,
+        (),
+        "4 of 4 ranks made progress within 4s",
+    ),
+    "all in one collective": (
+        waiting(but=()),
+        (),
+        State.UNDECIDED,
+        (),
+        "all 8 ranks are in MPI_Allreduce, and none differs from the others",
+    ),
+    "two ranks": (
+        [rank(0, REDUCE, REDUCE, cpu=2.0), rank(1, LOAD, LOAD)],
+        (),
+        State.UNDECIDED,
+        (),
+        "no majority of the 2 ranks does the same",
+    ),
+    "two halves": (
+        [*waiting(4, but=()), *[rank(number, BARRIER, BARRIER) for number in range(4, 8)]],
+        (),
+        State.UNDECIDED,
+        (),
+        "no majority of the 8 ranks does the same",
+    ),
+    "others compute": (
+        [*waiting(stack=TRAIN), rank(5, LOAD, LOAD)],
+        (),
+        State.UNDECIDED,
+        (),
+        (
+            "7 of 8 ranks are at forward (train.py:30), called by <module> (train.py:7), "
+            "and nothing shows that they wait for the others"
+        ),
+    ),
+    "without stacks, one sleeps elsewhere": (
+        [rank(number, (), (), wait="futex_wait_queue") for number in range(7)]
+        + [rank(7, (), (), wait="hrtimer_nanosleep")],
+        (),
+        State.WAITING,
+        (7,),
+        (
+            "7 of 8 ranks stand still sleeping in futex_wait_queue; rank 7 (job-worker-3, n3, GPU 1), "
+            "which has been sleeping in hrtimer_nanosleep for 2s"
+        ),
+    ),
+    "without stacks, two are elsewhere": (
+        [rank(number, (), (), wait="futex_wait_queue") for number in range(6)]
+        + [rank(number, (), (), wait="hrtimer_nanosleep") for number in (6, 7)],
+        (),
+        State.UNDECIDED,
+        (),
+        "6 of 8 ranks are sleeping in futex_wait_queue, and nothing shows that they wait for the others",
+    ),
+    "nothing can be read": (
+        [rank(number, (), (), moved=None) for number in range(4)],
+        (),
+        State.UNDECIDED,
+        (),
+        "what the 4 ranks do cannot be read",
+    ),
+    "nobody": (
+        [],
+        MISSING,
+        State.UNDECIDED,
+        (5,),
+        "no rank was seen; rank 5 (job-worker-2): its node n2 is NotReady",
+    ),
+}
+
+
+@pytest.mark.parametrize(("ranks", "absent", "state", "named", "message"), CASES.values(), ids=CASES)
+def test_a_verdict_says_who_and_where(
+    ranks: list[Rank], absent: tuple[Absent, ...], state: State, named: tuple[int | None, ...], message: str
+) -> None:
+    """No more than two looks show: nobody is called stuck who may only be late."""
+    verdict = judge(ranks, absent)
+    assert (state, message) == (verdict.state, verdict.message)
+    assert named == tuple(suspect.rank for suspect in verdict.suspects)
+
+
+@pytest.mark.parametrize(
+    ("late", "patience", "state"),
+    [
+        (rank(5, LOAD, LOAD, pause=60.0), 60.0, State.STUCK),
+        (rank(5, LOAD, LOAD, pause=60.0), None, State.WAITING),
+        (rank(5, LOAD, LOAD, pause=60.0), 90.0, State.WAITING),
+        (rank(5, LOAD, LOAD, pause=60.0, cpu=30.0), 60.0, State.WAITING),
+        (rank(5, LOAD, LOAD, pause=60.0, moved=9), 60.0, State.WAITING),
+        (rank(5, LOAD, LOAD, pause=60.0, moved=None), 60.0, State.WAITING),
+        (rank(5, LOAD, TRAIN, pause=60.0), 60.0, State.WAITING),
+        (rank(5, BARRIER, BARRIER, pause=60.0, cpu=60.0), 60.0, State.STUCK),
+    ],
+    ids=["still", "not asked", "too early", "works", "reads", "unknown", "continues", "another collective"],
+)
+def test_only_a_rank_that_stands_still_for_long_is_stuck(
+    late: Rank, patience: float | None, state: State
+) -> None:
+    """Its stack, its CPU time and its bytes, or a collective that the others are not in."""
+    ranks = [rank(number, REDUCE, REDUCE, cpu=60.0, pause=60.0) for number in range(8) if number != 5]
+    verdict = judge([*ranks, late], patience=patience)
+    assert (state, [5]) == (verdict.state, [suspect.rank for suspect in verdict.suspects])
+
+
+STACKS = st.sampled_from([REDUCE, BARRIER, LOAD, TRAIN, ()])
+
+
+@given(
+    st.lists(
+        st.tuples(STACKS, STACKS, st.sampled_from([0, 9, 1 << 20, None]), st.sampled_from("RSDT")),
+        max_size=12,
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_the_order_of_the_ranks_changes_nothing(
+    looks: list[tuple[tuple[Frame, ...], tuple[Frame, ...], int | None, str]], shuffle: random.Random
+) -> None:
+    """Answers come in any order."""
+    ranks = [
+        rank(number, *stacks, moved=moved, state=state)
+        for number, (*stacks, moved, state) in enumerate(looks)
+    ]
+    shuffled = list(ranks)
+    shuffle.shuffle(shuffled)
+    assert judge(ranks) == judge(shuffled)
+
+
+@given(st.integers(1, 64), STACKS, STACKS, st.booleans())
+def test_a_healthy_group_is_never_named(
+    count: int, first: tuple[Frame, ...], last: tuple[Frame, ...], flows: bool
+) -> None:
+    """Neither one whose bytes flow, whatever else is seen of it, nor one that does the same everywhere."""
+    moved = 1 << 16 if flows else None
+    late = rank(count, LOAD, LOAD, moved=1 << 20) if flows else rank(count, first, last, moved=None)
+    verdict = judge([*(rank(number, first, last, moved=moved) for number in range(count)), late])
+    assert () == verdict.suspects
+    assert verdict.state in ({State.HEALTHY} if flows else {State.HEALTHY, State.UNDECIDED})
+
+
+@given(st.integers(3, 64), st.data())
+def test_one_among_ranks_that_wait_is_named(count: int, data: st.DataObject) -> None:
+    """Whichever it is, and whether it works or not."""
+    culprit = data.draw(st.integers(0, count - 1))
+    cpu = data.draw(st.sampled_from([0.0, 2.0]))
+    verdict = judge([*waiting(count, but=(culprit,)), rank(culprit, LOAD, LOAD, cpu=cpu)])
+    assert (State.WAITING, [culprit]) == (verdict.state, [suspect.rank for suspect in verdict.suspects])
+
+
+def test_groups_show_all_ranks() -> None:
+    """The largest first, so that the reader can decide what the looks do not."""
+    ranks = [*waiting(4, but=()), rank(4, LOAD, LOAD), rank(5, LOAD, TRAIN), rank(6, LOAD, LOAD)]
+    verdict = judge(ranks)
+    assert [
+        ("in MPI_Allreduce", (0, 1, 2, 3)),
+        ("at load (train.py:4), called by <module> (train.py:7)", (4, 6)),
+        ("changing place", (5,)),
+    ] == [(group.doing, group.ranks) for group in verdict.groups]
+
+
+def test_collectives_have_the_names_that_users_call() -> None:
+    """The outermost: one of Python's objects is made of several of MPI's, which differ by rank."""
+    library = "mpi4py/MPI.cpython-311-x86_64-linux-gnu.so"
+    lower = [rank(n, (Frame("PMPI_Bcast", "libmpi.so"), Frame("allreduce", library)), ()) for n in range(2)]
+    torch = (Frame("all_reduce", "torch/distributed/distributed_c10d.py:2501"), Frame("step", "train.py:2"))
+    mine = (Frame("all_reduce", "mine.py:1"),)
+    for stack, doing in ((lower[0].looks[0].stack, "in allreduce"), (torch, "in all_reduce")):
+        (group,) = judge([rank(n, stack, stack) for n in range(4)]).groups
+        assert doing == group.doing
+    (group,) = judge([rank(n, mine, mine) for n in range(4)]).groups
+    assert "at all_reduce (mine.py:1)" == group.doing
+
+
+def sampled(number: int, outside: int, of: int = 10) -> Rank:
+    """Return a rank that was out of the collective in so many looks."""
+    return rank(
+        number, *(TRAIN if place < outside else REDUCE for place in range(of)), moved=1 << 20, pause=0.5
+    )
+
+
+@pytest.mark.parametrize(
+    ("outside", "slow"),
+    [
+        ([1, 2, 0, 10], [3]),
+        ([5, 8, 6, 7, 5, 6, 7, 10], []),
+        ([1, 2, 1, 7], []),
+        ([10, 10, 1, 0], []),
+        ([10, 0], []),
+        ([0, 0, 0, 0], []),
+    ],
+    ids=["one late", "steps without a wait", "a little late", "half of them", "two ranks", "nobody"],
+)
+def test_the_rank_that_comes_late_to_most_collectives_is_slow(outside: list[int], slow: list[int]) -> None:
+    """Where half of the others mostly wait."""
+    verdict = judge_speed([sampled(number, count) for number, count in enumerate(outside)])
+    assert slow == ([suspect.rank for suspect in verdict.suspects] if verdict else [])
+    if verdict:
+        assert State.SLOW is verdict.state
+        assert (
+            "3 ranks wait again and again for rank 3 (job-worker-1, n1, GPU 1), mostly at forward"
+            in verdict.message
+        )
+
+
+def test_without_stacks_nobody_is_slow() -> None:
+    """CPU time tells nothing: those that poll use as much."""
+    ranks = [sampled(0, 10), *(sampled(number, 0) for number in (1, 2, 3))]
+    blind = replace(ranks[2], looks=tuple(replace(look, stack=()) for look in ranks[2].looks))
+    assert judge_speed(ranks) is not None
+    assert judge_speed([*ranks[:2], blind, ranks[3]]) is None
