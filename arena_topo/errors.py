@@ -9,6 +9,8 @@
       JobFailed               5  the job itself failed
       DocumentError           1  a document (kubeconfig, template, snapshot) cannot be used
       ConnectionFailed        1  no API server answered
+        WrongServer           1  and none will: its certificate is not trusted, or its name does not exist
+        ServerAway           10  it had answered before, and was away for longer than the user waits for it
       ApiError                1  the API server answered with a refusal
         Unauthorized          1  401
         Forbidden             1  403
@@ -35,6 +37,12 @@ class ExitCode(IntEnum):
     DOES_NOT_FIT = 3
     TIMEOUT = 4
     JOB_FAILED = 5
+    # What ``why`` has found.
+    JOB_WAITS = 6
+    JOB_IS_SLOW = 7
+    JOB_IS_STUCK = 8
+    UNDECIDED = 9
+    SERVER_AWAY = 10
     # What shells report of a program that Ctrl-C ended: 128 + SIGINT.
     INTERRUPTED = 130
 
@@ -80,6 +88,16 @@ class DocumentError(ArenaTopoError):
 
 class ConnectionFailed(ArenaTopoError):
     """No API server answered: refused, unreachable, or not trusted."""
+
+
+class WrongServer(ConnectionFailed):
+    """The address or the authority is wrong: trying again changes nothing."""
+
+
+class ServerAway(ConnectionFailed):
+    """The API server answered before, and then did not for as long as a waiting command outlasts that."""
+
+    exit_code = ExitCode.SERVER_AWAY
 
 
 class ApiError(ArenaTopoError):

@@ -98,6 +98,16 @@ def state_folder(env: Mapping[str, str] = os.environ) -> Path:
     return _folder(env, "XDG_STATE_HOME", ".local/state")
 
 
+def make_private(folder: Path) -> None:
+    """Create *folder* and what is missing on the way to it, for its owner only, as the specification says.
+
+    Raises ``OSError``.
+    """
+    # mkdir's own parents ignore a mode.
+    for missing in reversed([path for path in (folder, *folder.parents) if not path.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
 def _folder(env: Mapping[str, str], variable: str, default: str) -> Path:
     # The specification gives an empty variable the meaning of one that is not set.
     if base := env.get(variable):

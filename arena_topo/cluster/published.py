@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from enum import Enum
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import DocumentError, Forbidden, NotFound
+from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError
 from arena_topo.kube.resources import CONFIG_MAPS, NODES
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import Holder, Snapshot
@@ -233,8 +233,14 @@ class LabelChange:
 def changes_by_name(
     session: Session, names: Iterable[str], value: str
 ) -> tuple[list[LabelChange], list[NotFound]]:
-    """Return the changes that label the nodes *names* with *value*, and an error for each missing node."""
+    """Return the changes that label the nodes *names* with *value*, and an error for each missing node.
+
+    Raises ``UsageError`` for a name that is empty.
+    """
     changes, missing = [], []
+    names = tuple(names)
+    if "" in names:
+        raise UsageError("the name of a node is empty", hint="is a variable of your shell not set?")
     # A missing node must not stop the others, and a name that is given twice is changed once.
     for name in dict.fromkeys(names):
         try:

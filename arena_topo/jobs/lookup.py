@@ -79,7 +79,15 @@ def find_job(session: Session, name: str) -> ServedJob:
 
 
 def job_not_found(session: Session, name: str) -> NotFound:
-    """Return the error for a job that does not exist."""
+    """Return the error for a job that does not exist, or that is of another kind than the one which is asked for."""
+    if session.kinds:
+        kind, job = look_up_job(session.of_kinds(()), name)
+        if job is not None:
+            return NotFound(
+                f"{name} is of kind {kind.kind} in namespace {session.namespace}",
+                hint=f"leave --type out, or use --type {kind.words[0]}",
+                status=404,
+            )
     return NotFound(
         f"training job {name} not found in namespace {session.namespace}",
         hint="please use 'arena-topo submit' to create it, or give its namespace with -n",

@@ -8,19 +8,24 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import or_
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import ArenaTopoError, Forbidden, NotFound
 from arena_topo.jobs.lists import newest_first
 from arena_topo.jobs.options import PlanOptions, options_from_annotation
-from arena_topo.jobs.plan import Question, asked_roles, predicted_rates, question_of, requests_rdma
+from arena_topo.jobs.plan import (
+    Question,
+    asked_roles,
+    predicted_rates,
+    question_of,
+    requests_rdma,
+    shares_at,
+)
 from arena_topo.jobs.watch import JobWatch
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.job_view import JobView, PlannedWorker
-from arena_topo.model.plan import NodeShare, Prediction
+from arena_topo.model.plan import Prediction
 from arena_topo.model.plan_record import decode, plan_text
 from arena_topo.model.reports import LinkUse, Overview
 from arena_topo.planner.gpus.machine import MachineCatalog
@@ -80,7 +85,7 @@ def _prediction(
     places = _of_gpus(places, question, demand.gpus)
     if demand.gpus * len(places) < 2:
         return None
-    shares = list(_shares(places, demand.gpus, nodes, catalog))
+    shares = list(shares_at(places, demand.gpus, nodes, catalog))
     return predicted_rates(shares, demand.gpus, nodes, demand, options, rdma=requests_rdma(demand))
 
 
@@ -98,36 +103,6 @@ def _of_gpus(places: Sequence[PlannedWorker], question: Question, gpus: int) -> 
 def _options(job: JobView) -> PlanOptions:
     text = plan_text(job.manifest)
     return PlanOptions() if text is None else options_from_annotation(decode(text).requested_options)
-
-
-def _shares(
-    places: Sequence[PlannedWorker], gpus: int, nodes: Mapping[str, GpuNode], catalog: MachineCatalog
-) -> Iterator[NodeShare]:
-    by_node: dict[str, list[int]] = {}
-    for worker, place in enumerate(places):
-        by_node.setdefault(place.node, []).append(worker)
-    for name, workers in by_node.items():
-        node, machine = nodes[name], catalog.machine_of(nodes[name])
-        mask = _mask(node, [places[worker].gpus for worker in workers], gpus)
-        yield NodeShare(
-            node=name,
-            workers=tuple(workers),
-            gpus=None
-            if mask is None
-            else tuple(gpu.index for i, gpu in enumerate(node.gpus) if mask >> i & 1),
-            busbw=None if mask is None or machine is None else machine.busbw(mask),
-        )
-
-
-def _mask(node: GpuNode, sets: Sequence[tuple[int, ...] | None], gpus: int) -> int | None:
-    """Return the positions of the GPUs in *sets*, each of *gpus* GPUs, None where they are not known."""
-    # Anyone who has all GPUs of a node has these.
-    if len(sets) * gpus == len(node.gpus):
-        return (1 << len(node.gpus)) - 1
-    place_of = {gpu.index: 1 << place for place, gpu in enumerate(node.gpus)}
-    if any(indices is None or not place_of.keys() >= set(indices) for indices in sets):
-        return None
-    return reduce(or_, (place_of[index] for indices in sets for index in indices or ()), 0)
 
 
 _SOON = 5.0

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
+from operator import or_
 
 from arena_topo.errors import ArenaTopoError, DocumentError, DoesNotFit, UsageError
 from arena_topo.jobs.enforce import choose_gpu_enforcement
@@ -13,6 +14,7 @@ from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.job import Compute, JobSpec
+from arena_topo.model.job_view import PlannedWorker
 from arena_topo.model.kind import Replicas, is_planned, planned_replicas
 from arena_topo.model.objects import Object
 from arena_topo.model.placement_options import Pin, check_ranks
@@ -27,7 +29,6 @@ from arena_topo.model.plan import (
     Role,
     Slice,
     Spread,
-    Transport,
     Verdict,
 )
 from arena_topo.model.plan_record import Enforcement, PlannedRole, PlanRecord, Slot, Stage
@@ -35,10 +36,13 @@ from arena_topo.model.pods import Requirement, SelectorTerm, Toleration, aligned
 from arena_topo.model.reports import Comparison
 from arena_topo.model.text.json import cut, optional_number
 from arena_topo.model.text.quantity import Resources, times
+from arena_topo.model.text.words import plural
 from arena_topo.planner.change import plan_elastic
 from arena_topo.planner.compare import compare
+from arena_topo.planner.fleet import emptied, make_fleet
+from arena_topo.planner.gpus.machine import MachineCatalog
 from arena_topo.planner.groups import shared_clique_notes
-from arena_topo.planner.plan import never_fits, plan
+from arena_topo.planner.plan import never_fits, plan, plan_on
 from arena_topo.prediction.forecast import Workload, gang_prediction, predict, shipped_calibration
 from arena_topo.prediction.training import MODELS, Benchmark, benchmark_of
 
@@ -119,8 +123,9 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
     # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set
     # aside.
     launcher = others[0].pods if others else None
+    demand = role.demand
     return replace(
-        role.demand,
+        demand,
         workers=workers,
         launcher=None if launcher is None else _requests(launcher),
         launcher_selector=((launcher or {}).get("spec") or {}).get("nodeSelector") or {},
@@ -130,6 +135,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         coalesce=options.coalesce,
         objective=options.objective,
         parallel=options.parallel,
+        isolated=bool(role.gpus) and requests_rdma(demand) and not _see_each_other(demand, options),
     )
 
 
@@ -269,26 +275,31 @@ def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions, *, lea
     Raises ``UsageError``.
     """
     found = plan_elastic(demand, least, snapshot) if 0 < least < demand.workers else plan(demand, snapshot)
+    if demand.coalesce and isinstance(found, Placement):
+        _check_coalesced(demand, found, snapshot, options)
     return _predicted(found, demand, snapshot, options)
 
 
 def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return *verdict* with what its ranks will probably see."""
-    # Without GPUs there is nothing to predict: the prediction is of what NCCL reaches between them.
+    # The prediction is of what NCCL reaches between GPUs.
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
     nodes = {node.name: node for node in snapshot.nodes}
+    if verdict.gpus * verdict.workers == 1:
+        return replace(verdict, products=_products(verdict.shares, nodes))
     predicted = partial(predicted_rates, verdict.shares, verdict.gpus, nodes, demand, options)
     has_rdma = requests_rdma(demand)
     prediction = predicted(rdma=has_rdma)
-    notes = [*verdict.notes, *shared_clique_notes(verdict, snapshot), *_advice(verdict, prediction)]
+    notes = [*verdict.notes, *shared_clique_notes(verdict, snapshot)]
     # Every node must offer the devices: a gang is as fast as its slowest link.
     offered = _common_rdma(nodes[share.node] for share in verdict.shares)
     if offered and not has_rdma and len(verdict.shares) > 1:
         notes += _rdma_advice(offered, prediction, predicted(rdma=True))
-    return replace(
+    found = replace(
         verdict, prediction=prediction, notes=tuple(notes), products=_products(verdict.shares, nodes)
     )
+    return replace(found, warnings=tuple(_coalesce_advice(found, demand, snapshot, options)))
 
 
 def predicted_rates(
@@ -305,11 +316,62 @@ def predicted_rates(
         tuple(shares),
         nodes,
         gpus_per_pod=gpus,
-        # ACK's device plugin shows every pod of a group the GPUs of the whole group.
-        pods_see_each_other=keys.ACK_GPU in (demand.gpu_resource, *demand.requests) or options.share_gpus,
+        pods_see_each_other=_see_each_other(demand, options),
         host_network_rdma=rdma,
         calibration=shipped_calibration(),
     )
+
+
+def rate_at(places: Sequence[Slot], demand: Demand, snapshot: Snapshot, options: PlanOptions) -> float | None:
+    """Return the likely busbw of workers of *demand* at *places* in GB/s, None where nothing is exchanged.
+
+    None as well where one of the nodes is not there any more.
+    """
+    nodes = {node.name: node for node in snapshot.nodes}
+    if demand.gpus * len(places) < 2 or not all(place.node in nodes for place in places):
+        return None
+    shares = list(shares_at(places, demand.gpus, nodes, MachineCatalog()))
+    rdma = requests_rdma(demand)
+    return predicted_rates(shares, demand.gpus, nodes, demand, options, rdma=rdma).busbw.likely
+
+
+def shares_at(
+    places: Sequence[PlannedWorker | Slot],
+    gpus: int,
+    nodes: Mapping[str, GpuNode],
+    catalog: MachineCatalog,
+) -> Iterator[NodeShare]:
+    """Yield what a gang at *places*, with *gpus* GPUs a worker, has of each of *nodes*."""
+    by_node: dict[str, list[int]] = {}
+    for worker, place in enumerate(places):
+        by_node.setdefault(place.node, []).append(worker)
+    for name, workers in by_node.items():
+        node, machine = nodes[name], catalog.machine_of(nodes[name])
+        mask = _mask(node, [places[worker].gpus for worker in workers], gpus)
+        yield NodeShare(
+            node=name,
+            workers=tuple(workers),
+            gpus=None
+            if mask is None
+            else tuple(gpu.index for i, gpu in enumerate(node.gpus) if mask >> i & 1),
+            busbw=None if mask is None or machine is None else machine.busbw(mask),
+        )
+
+
+def _mask(node: GpuNode, sets: Sequence[tuple[int, ...] | None], gpus: int) -> int | None:
+    """Return the positions of the GPUs in *sets*, each of *gpus* GPUs, None where they are not known."""
+    # Anyone who has all GPUs of a node has these.
+    if len(sets) * gpus == len(node.gpus):
+        return (1 << len(node.gpus)) - 1
+    place_of = {gpu.index: 1 << place for place, gpu in enumerate(node.gpus)}
+    if any(indices is None or not place_of.keys() >= set(indices) for indices in sets):
+        return None
+    return reduce(or_, (place_of[index] for indices in sets for index in indices or ()), 0)
+
+
+def _see_each_other(demand: Demand, options: PlanOptions) -> bool:
+    # ACK's device plugin shows every pod of a group the GPUs of the whole group.
+    return keys.ACK_GPU in (demand.gpu_resource, *demand.requests) or options.share_gpus
 
 
 def _products(shares: Iterable[NodeShare], nodes: Mapping[str, GpuNode]) -> tuple[str, ...]:
@@ -352,7 +414,8 @@ def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comp
             return None, None
         prediction = predicted_rates(shares, gpus, nodes, demand, options, rdma=rdma)
         ranks = sum(len(share.workers) for share in shares) * gpus
-        return prediction.busbw, _images_per_second(benchmark, ranks, _products(shares, nodes), prediction)
+        busbw = prediction.busbw if ranks > 1 else None
+        return busbw, _images_per_second(benchmark, ranks, _products(shares, nodes), prediction)
 
     return compare(demand, snapshot, figures)
 
@@ -382,8 +445,12 @@ def coalesced(job: JobSpec, rendered: Object, snapshot: Snapshot, options: PlanO
     """
     if job.roles:
         raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
-    verdict = plan(demand_of(rendered, snapshot, options), snapshot)
-    if isinstance(verdict, Infeasible) or verdict.workers == job.workers or not job.gpus:
+    demand = demand_of(rendered, snapshot, options)
+    verdict = plan(demand, snapshot)
+    if isinstance(verdict, Infeasible) or not job.gpus:
+        return job
+    _check_coalesced(demand, verdict, snapshot, options)
+    if verdict.workers == job.workers:
         return job
     ratio = verdict.gpus, job.gpus
     devices = {name: _scaled(quantity, ratio) for name, quantity in job.pod.devices.items()}
@@ -426,17 +493,63 @@ def _gpu_resource_of(job: JobSpec, snapshot: Snapshot) -> str:
     return keys.DRA_GPU if by_claims_alone else keys.NVIDIA_GPU
 
 
-def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
-    """Yield what ``--coalesce`` would change where the links between the pods of a node lie idle."""
-    best = max((share.busbw for share in verdict.shares if share.busbw), default=0.0)
+def _coalesce_advice(
+    verdict: Placement, demand: Demand, snapshot: Snapshot, options: PlanOptions
+) -> Iterator[str]:
+    """Yield what isolation costs the pods of *verdict*, and what ``--coalesce`` gives, where that is more."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    # Where no node has GPUs for two of its pods, there is nothing to pack.
+    most = max(nodes[share.node].gpu_total for share in verdict.shares)
+    if verdict.prediction is None or _see_each_other(demand, options) or most < 2 * verdict.gpus:
+        return
+    packed = replace(demand, workers=verdict.workers, coalesce=True)
+    instead = plan(packed, snapshot)
+    if not isinstance(instead, Placement) or instead.workers == verdict.workers:
+        return
+    rdma = requests_rdma(demand)
+    rate = predicted_rates(instead.shares, instead.gpus, nodes, packed, options, rdma=rdma).busbw
+    now = verdict.prediction
     # A gain within the range of the prediction would be no reason to change the shape of a job.
-    if prediction.inside is Transport.ISOLATED and best > prediction.busbw.high:
-        # Across nodes the network bounds the gang either way, so the two figures would not compare.
-        instead = "" if prediction.across else f" instead of {prediction.busbw.likely:.3g}"
+    if rate.likely > now.busbw.high:
+        over = now.across if now.across and now.busbw == now.across_busbw else now.inside
         yield (
-            "the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
-            f"which gives up to {best:.3g} GB/s inside a node{instead}"
+            f"isolated pods cannot use the links between their GPUs: {now.busbw.likely:.3g} GB/s over "
+            f"{over.value}; --coalesce gives {rate.likely:.3g} GB/s, as {_shape(instead)}"
         )
+
+
+def _is_isolated(verdict: Placement, demand: Demand, options: PlanOptions) -> bool:
+    """Whether some pods of *verdict* share a node, and do not see each other's GPUs there."""
+    crowded = any(len(share.workers) > 1 for share in verdict.shares)
+    return crowded and bool(verdict.gpus) and not _see_each_other(demand, options)
+
+
+def _check_coalesced(demand: Demand, verdict: Placement, snapshot: Snapshot, options: PlanOptions) -> None:
+    """Raise ``UsageError`` where not even idle nodes can take the ranks of *demand* in one pod each."""
+    if not _is_isolated(verdict, demand, options):
+        return
+    idle = emptied(make_fleet(snapshot))
+
+    def packs(workers: int) -> bool:
+        answer = plan_on(replace(demand, workers=workers), idle, advises=False, explains=False)
+        return isinstance(answer, Placement) and not _is_isolated(answer, demand, options)
+
+    if packs(demand.workers):
+        return
+    nearby = range(max(demand.workers - _NEARBY_SIZES, 1), demand.workers + _NEARBY_SIZES + 1)
+    sizes = ", ".join(f"--workers={workers}" for workers in nearby if packs(workers))
+    raise UsageError(
+        f"--coalesce cannot pack {_shape(demand)} into equal pods with a node each",
+        hint=f"sizes that it can pack: {sizes}" if sizes else "leave it out",
+    )
+
+
+_NEARBY_SIZES = 3
+"""How many workers more or fewer are tried where ``--coalesce`` cannot pack as many as were asked for."""
+
+
+def _shape(gang: Demand | Placement) -> str:
+    return f"{plural(gang.workers, 'worker')} of {plural(gang.gpus, 'GPU')}"
 
 
 def requests_rdma(demand: Demand) -> bool:
@@ -590,7 +703,7 @@ def _refuse_impossible(name: str, question: Question, snapshot: Snapshot) -> Non
     """Raise ``DoesNotFit`` where the gang would not even fit on the idle cluster, all nodes in service."""
     if (never := never_fits(question, snapshot)) is None:
         return
-    raise can_never_fit(name, never.summary, never.remedies[:2])
+    raise can_never_fit(name, waiting_reason(never), never.remedies[:2])
 
 
 def can_never_fit(name: str, why: str, remedies: Iterable[str] = ()) -> DoesNotFit:
@@ -600,7 +713,7 @@ def can_never_fit(name: str, why: str, remedies: Iterable[str] = ()) -> DoesNotF
 
 
 def waiting_reason(verdict: Infeasible) -> str:
-    """Return on one line why a job waits: the summary and the first two reasons."""
+    """Return on one line why a job waits, or is refused: the summary and the first two reasons."""
     return "; ".join((verdict.summary, *(reason.text for reason in verdict.all_reasons[:2])))
 
 

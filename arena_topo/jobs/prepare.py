@@ -25,7 +25,7 @@ from arena_topo.cluster.capabilities import (
 )
 from arena_topo.cluster.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.errors import Conflict, Forbidden, NotFound, UsageError
-from arena_topo.gang.auto import check_installed, choose_backend, with_cluster_facts
+from arena_topo.gang.auto import check_installed, check_queue, choose_backend, with_cluster_facts
 from arena_topo.gang.backends import check_backend, decorate
 from arena_topo.jobs.enforce import PinSupport, choose_enforcement
 from arena_topo.jobs.lookup import look_up_job, name_taken
@@ -439,8 +439,11 @@ def _backend(facts: ClusterFacts, kind: Kind, request: GangRequest) -> str:
     if request.scheduler != "auto":
         check_backend(request.scheduler)
         check_installed(facts, request.scheduler, kind=kind, queue=request.queue)
-        return request.scheduler
-    return choose_backend(facts, kind=kind, queue=request.queue).backend
+        backend = request.scheduler
+    else:
+        backend = choose_backend(facts, kind=kind, queue=request.queue).backend
+    check_queue(backend, request.queue)
+    return backend
 
 
 def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:

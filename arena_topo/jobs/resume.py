@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from arena_topo.cluster.capabilities import controller_runs
 from arena_topo.errors import (
@@ -150,12 +151,19 @@ def _has_ended(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") in _ENDED
 
 
-def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | None:
-    """Resume the job *name*; return None for one without a plan, which its own scheduler places.
+class Unplanned(Enum):
+    """What became of a job without a plan, which its own scheduler places."""
+
+    RESUMED = "resumed"
+    RAN_ALREADY = "not suspended: nothing to resume"
+
+
+def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Unplanned:
+    """Resume the job *name*, which may be repeated: a job without a plan that is not suspended stays as it is.
 
     Without a confirmed plan the job is planned again: by the controller where one runs, when its turn comes.
     Raises ``NotFound`` for a job that does not exist or was only half created, ``UsageError`` for one that
-    has ended, that Kueue holds, or that is neither suspended nor planned.
+    has ended, or that Kueue holds.
     """
     served = find_job(session, name)
     if has_ended(served.job):
@@ -165,8 +173,7 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
         )
     record = plan_of(served.job)
     if record is None:
-        _resume_unplanned(session, served)
-        return None
+        return _resume_unplanned(session, served)
     record = settled(served.job, record)
     _check_complete(session, name, record)
     # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it
@@ -188,12 +195,9 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
     return started_job(reservation, record, wait)
 
 
-def _resume_unplanned(session: Session, served: ServedJob) -> None:
+def _resume_unplanned(session: Session, served: ServedJob) -> Unplanned:
     if not is_suspended(served.kind, served.job):
-        raise UsageError(
-            f"the job {served.name} is neither suspended nor planned, so there is nothing to resume",
-            hint="jobs get a plan with --gputopology, or with --gang on a stock scheduler",
-        )
+        return Unplanned.RAN_ALREADY
     if queue := (served.job["metadata"].get("labels") or {}).get(KUEUE_QUEUE):
         raise UsageError(
             f"the job {served.name} waits in queue {queue} of Kueue, which starts it once it is admitted",
@@ -202,6 +206,7 @@ def _resume_unplanned(session: Session, served: ServedJob) -> None:
     after = with_pins(served.job, Pins(plan=None, suspended=False))
     path = jobs_of(served.kind).path(session.namespace, served.name)
     session.patch(path, changes(served.job, after), "json")
+    return Unplanned.RESUMED
 
 
 def _check_complete(session: Session, name: str, record: PlanRecord) -> None:

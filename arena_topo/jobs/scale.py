@@ -3,9 +3,10 @@
 More workers: plan, reserve, and one write of pins and number. Fewer: a notice, a wait, and one write.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from arena_topo.cluster.capabilities import controller_runs
 from arena_topo.cluster.snapshot import take_snapshot
@@ -14,7 +15,7 @@ from arena_topo.jobs.conditions import has_ended
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.jobs.options import GROW, options_from_annotation
 from arena_topo.jobs.other_plans import settled, unreserved_snapshot
-from arena_topo.jobs.plan import demand_of, hostnames_of, waiting_reason
+from arena_topo.jobs.plan import demand_of, hostnames_of, rate_at, waiting_reason
 from arena_topo.jobs.reserve import Reservation, WaitPolicy, plan_of, started_job, write_plan, written_now
 from arena_topo.kinds.elastic import elastic_range, least_pods, pods_of_job
 from arena_topo.kinds.mpijob import ApiVersion
@@ -28,7 +29,7 @@ from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.kind import is_suspended, number_of, pod_name_at
 from arena_topo.model.objects import Object
 from arena_topo.model.plan import Demand, Growth, Infeasible, Scaling
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode, plan_text
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, encode, plan_text
 from arena_topo.model.text.words import plural, written_duration
 from arena_topo.planner.change import Grown, grow, shrink
 from arena_topo.planner.reservations import OtherPlan, limited_to, without_reserved
@@ -39,6 +40,12 @@ from arena_topo.planner.reservations import OtherPlan, limited_to, without_reser
 def _demand_of_member(job: Object, record: PlanRecord, snapshot: Snapshot) -> Demand:
     demand = demand_of(job, snapshot, options_from_annotation(record.requested_options))
     return replace(demand, needs_hostname=record.enforcement is not Enforcement.NONE)
+
+
+def _rate(job: Object, record: PlanRecord, slots: Sequence[Slot], *, snapshot: Snapshot) -> float | None:
+    """Return the busbw that the workers of *job* will probably have at *slots*, as their plan has it."""
+    options = options_from_annotation(record.requested_options)
+    return rate_at(slots, _demand_of_member(job, record, snapshot), snapshot, options)
 
 
 @dataclass(slots=True)
@@ -78,7 +85,13 @@ class GrowthPlanner:
                     else f"arena-topo scale {name} --grow takes as many as there is room for"
                 ),
             )
-        self.growth = found
+        slots = self.record.slots
+        rate = partial(_rate, self.job, self.record, snapshot=snapshot)
+        self.growth = replace(
+            found,
+            before=replace(found.before, busbw=rate(slots)),
+            after=replace(found.after, busbw=rate((*slots, *found.slots))),
+        )
         return replace(
             self.record,
             stage=Stage.PROPOSED,
@@ -307,8 +320,18 @@ def _planned(session: Session, elastic: ElasticJob, size: Size) -> Scaling:
     if target < elastic.pods:
         snapshot = take_snapshot(session, levels=_levels(record))
         demand = _demand_of_member(elastic.served.job, record, snapshot)
-        fewer = elastic.pods - target
-        return replace(_scaling(elastic, target), change=shrink(demand, record.slots, fewer, snapshot))
+        found = shrink(demand, record.slots, elastic.pods - target, snapshot)
+        rate = partial(_rate, elastic.served.job, record, snapshot=snapshot)
+        gone = set(found.cheapest)
+        change = replace(
+            found,
+            before=replace(found.before, busbw=rate(record.slots)),
+            after=replace(found.after, busbw=rate(record.slots[:target])),
+            if_cheapest=replace(
+                found.if_cheapest, busbw=rate([slot for slot in record.slots if slot.worker not in gone])
+            ),
+        )
+        return replace(_scaling(elastic, target), change=change)
     planner = _growth(session, elastic, record, size)
     planner(unreserved_snapshot(session, levels=_levels(record)))
     return _grown(elastic, planner)

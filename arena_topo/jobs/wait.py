@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
-from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, WaitTimeout
+from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, ServerAway, WaitTimeout
 from arena_topo.jobs.logs.follow import LogOptions, follow
 from arena_topo.jobs.logs.wait import LogTarget, Waiter
 from arena_topo.jobs.lookup import fetch_job_view, job_not_found
@@ -29,19 +30,31 @@ def wait_for(
     ``WaitTimeout``.
     """
     deadline = clock() + timeout if timeout else None
-    watch = JobWatch(session, name=name)
-    seen: JobView | None = None
-    while True:
-        job = watch.views().get((session.namespace, name))
-        seen = job or seen
-        if _reached(session, name, job, goal):
-            return seen
-        # A list or a view takes its time too, so what is left may be below zero.
-        left = None if deadline is None else deadline - clock()
-        if left is not None and (left <= 0 or not watch.wait(left)):
-            raise _timeout(name, job, goal)
-        if left is None:
-            watch.wait()
+    with _outlasting(session, deadline, clock) as patient:
+        watch = JobWatch(patient, name=name)
+        seen: JobView | None = None
+        while True:
+            job = watch.views().get((session.namespace, name))
+            seen = job or seen
+            if _reached(patient, name, job, goal):
+                return seen
+            # A list or a view takes its time too, so what is left may be below zero.
+            left = None if deadline is None else deadline - clock()
+            if left is not None and (left <= 0 or not watch.wait(left)):
+                raise _timeout(name, job, goal)
+            if left is None:
+                watch.wait()
+
+
+@contextmanager
+def _outlasting(session: Session, deadline: float | None, clock: Callable[[], float]) -> Iterator[Session]:
+    """Yield *session* as one that outlasts a server that is away, which at *deadline* is ``WaitTimeout``."""
+    try:
+        yield session.patient(deadline)
+    except ServerAway as error:
+        if deadline is None or clock() < deadline:
+            raise
+        raise WaitTimeout(f"the time is over, and {error.message}", hint=error.hint) from error
 
 
 def _reached(session: Session, name: str, job: JobView | None, goal: Goal) -> bool:
@@ -66,9 +79,9 @@ def _timeout(name: str, job: JobView | None, goal: Goal) -> WaitTimeout:
 # What happens to a job that was just submitted: that it runs, or how it ends, with its log where that is
 # asked for.
 #
-# Its submitter looks again and again, by the rights that submitting takes, reports what the job waits for,
-# and outlives a restart of the API server. ``jobs/wait.py`` is for scripts: it watches, which takes a right
-# of its own and reports a change at once, and says nothing.
+# Its submitter looks again and again, by the rights that submitting takes, and reports what the job waits
+# for. ``wait_for`` is for scripts: it watches, which takes a right of its own and reports a change at once,
+# and says nothing but that the API server is away, which both outlast.
 
 _FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 0.5, 1.3, 5.0
 """Seconds between two looks at a job: one that starts at once is seen at once, and hours of waiting cost
@@ -85,25 +98,27 @@ def wait_for_goal(
     waiter: Waiter,
     *,
     timeout: float = 0.0,
+    limit: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobView:
     """Return the job *name* with *uid* once it runs, or once it has succeeded.
 
-    *timeout* in seconds, 0 for no limit. Raises ``JobFailed`` when it ends otherwise, ``NotFound`` when it is
-    deleted meanwhile, and ``WaitTimeout``.
+    *timeout* in seconds, 0 for no limit; the user said *limit*, of which some has passed. Raises ``JobFailed``
+    when it ends otherwise, ``NotFound`` when it is deleted meanwhile, and ``WaitTimeout``.
     """
     started, pause = clock(), _FIRST_PAUSE
-    while True:
-        view = _looked_at(session, name, uid, waiter)
-        if view and has_reached(view, goal):
-            return view
-        if timeout and clock() - started >= timeout:
-            raise WaitTimeout(
-                f"the job {name} did not {_PURPOSE[goal]} within {written_duration(timeout)}",
-                hint=f"it is left as it is: arena-topo get {name} shows it, arena-topo delete {name} ends it",
-            )
-        waiter.pause(_reason(name, goal, view), pause)
-        pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)
+    with _outlasting(session, started + timeout if timeout else None, clock) as patient:
+        while True:
+            view = _looked_at(patient, name, uid)
+            if has_reached(view, goal):
+                return view
+            if timeout and clock() - started >= timeout:
+                raise WaitTimeout(
+                    f"the job {name} did not {_PURPOSE[goal]} within {written_duration(limit or timeout)}",
+                    hint=f"it is left as it is: arena-topo get {name} shows it, arena-topo delete {name} ends it",
+                )
+            waiter.pause(_reason(name, goal, view), pause)
+            pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)
 
 
 def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -> Iterator[bytes]:
@@ -111,12 +126,13 @@ def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -
 
     Raises what ``wait_for_goal`` raises.
     """
+    session = session.patient()
     try:
         for line in follow(session, name, LogTarget(), LogOptions(), waiter):
             yield line.text
     except NotFound:
         raise _deleted(name) from None
-    except ApiError:
+    except (ApiError, ConnectionFailed):
         raise
     except ArenaTopoError:
         # It ended before its log could be read: how it ended is still to be said.
@@ -124,27 +140,15 @@ def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -
             raise
         return
     # The operator writes the end of the job a moment after the launcher's.
-    while (seen := _looked_at(session, name, uid, waiter)) is None or not has_reached(seen, Goal.SUCCEEDED):
+    while not has_reached(seen := _looked_at(session, name, uid), Goal.SUCCEEDED):
         waiter.pause(_reason(name, Goal.SUCCEEDED, seen), _FIRST_PAUSE)
 
 
-def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView | None:
-    """Return the job as it is now, None while the server cannot be asked.
-
-    A wait of hours outlives its restart.
-    """
+def _looked_at(session: Session, name: str, uid: str) -> JobView:
     try:
         view = fetch_job_view(session, name)
     except NotFound:
         raise _deleted(name) from None
-    except ConnectionFailed as error:
-        waiter.notify(f"{error.message}; trying again")
-        return None
-    except ApiError as error:
-        if error.status < 500:
-            raise
-        waiter.notify(f"{error.message}; trying again")
-        return None
     # Somebody created another job under the name.
     if uid and view.uid != uid:
         raise _deleted(name)
@@ -159,8 +163,6 @@ def _deleted(name: str) -> NotFound:
     )
 
 
-def _reason(name: str, goal: Goal, view: JobView | None) -> str:
-    if view is None:
-        return f"waiting for the API server to answer about {name}"
+def _reason(name: str, goal: Goal, view: JobView) -> str:
     message = view.message or (view.plan.message if view.plan and view.status is JobStatus.PENDING else "")
     return f"waiting for {name} to {_PURPOSE[goal]}: {view.status.value}{f', {message}' if message else ''}"

@@ -215,15 +215,23 @@ class _Stream:
                     time.sleep(_PAUSE)
                 put(Lost())
                 return
-            except (ConnectionFailed, TimeoutError) as error:
+            except (ArenaTopoError, TimeoutError) as error:
                 failures += 1
-                # The server may be away for a moment; listing again says so where it is not back.
-                if failures > 1:
-                    put(Lost(error if isinstance(error, ArenaTopoError) else None))
-                    return
-            except ArenaTopoError as error:
-                put(Lost(error))
+                # The server may be away for a moment.
+                if failures == 1 and isinstance(error, ConnectionFailed | TimeoutError):
+                    continue
+                put(self._lost(error))
                 return
+
+    def _lost(self, error: ArenaTopoError | TimeoutError) -> Lost:
+        if isinstance(error, TimeoutError):
+            return Lost()
+        if not self.session.outlasts(error):
+            return Lost(error)
+        # Listing again outlasts a server that is away, and says so. One that answers to lists only is asked
+        # for them with a pause.
+        time.sleep(_PAUSE)
+        return Lost()
 
     def _changes(self) -> Iterator[Change]:
         answer = self.session.stream(

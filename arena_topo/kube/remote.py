@@ -164,26 +164,51 @@ class RemoteProcess:
             raise ConnectionFailed("the connection to the container broke off") from error
 
 
-def start(
-    connection: ConnectionFlags, path: str, command: Sequence[str], *, container: str, tty: bool, stdin: bool
-) -> RemoteProcess:
-    """Start *command* in *container* of the pod at *path*. Raises what a ``Session`` raises."""
-    target = configured_target(connection)
-    # One thread reads what the process prints while another one writes what the user types.
-    transport = Transport(target, tls_socket=SharedTlsSocket)
-    query = [("container", container), ("stdout", "true"), *(("command", word) for word in command)]
-    # A terminal has one output, and the API server refuses stderr next to it.
-    query.append(("tty", "true") if tty else ("stderr", "true"))
-    if stdin:
-        query.append(("stdin", "true"))
-    url = f"{target.server}{path}/exec?{urlencode(query, quote_via=quote)}"
-    try:
-        return _opened(transport, url, target.user, connection.request_timeout)
-    except ApiError as error:
-        # Tokens of exec plugins expire.
-        if error.status != 401 or not transport.renew():
-            raise
-        return _opened(transport, url, target.user, connection.request_timeout)
+class Starter:
+    """Starts processes in containers with one connection's credentials, which plugins are asked for once."""
+
+    def __init__(self, connection: ConnectionFlags) -> None:
+        self._target = configured_target(connection)
+        self._timeout = connection.request_timeout
+        # One thread reads what the process prints while another one writes what the user types.
+        self._transport = Transport(self._target, tls_socket=SharedTlsSocket)
+
+    def start(
+        self, path: str, command: Sequence[str], *, container: str, tty: bool = False, stdin: bool = False
+    ) -> RemoteProcess:
+        """Start *command* in *container* of the pod at *path*. Raises what a ``Session`` raises."""
+        query = [("container", container), ("stdout", "true"), *(("command", word) for word in command)]
+        # A terminal has one output, and the API server refuses stderr next to it.
+        query.append(("tty", "true") if tty else ("stderr", "true"))
+        if stdin:
+            query.append(("stdin", "true"))
+        url = f"{self._target.server}{path}/exec?{urlencode(query, quote_via=quote)}"
+        try:
+            return _opened(self._transport, url, self._target.user, self._timeout)
+        except ApiError as error:
+            # Tokens of exec plugins expire.
+            if error.status != 401 or not self._transport.renew():
+                raise
+            return _opened(self._transport, url, self._target.user, self._timeout)
+
+    def output(self, path: str, command: Sequence[str], *, container: str, most: int) -> bytes:
+        """Return what *command* prints on stdout until it has ended, *most* bytes at the most.
+
+        Raises what ``start`` raises, and ``ArenaTopoError`` for a command that cannot run there.
+        """
+        process, printed = self.start(path, command, container=container), bytearray()
+        try:
+            for channel, data in process.output():
+                if channel is Channel.STDOUT:
+                    printed += data
+                if len(printed) >= most:
+                    return bytes(printed[:most])
+            # The codes of shells for a program that is not there, or cannot be run.
+            if process.exit_code() in (126, 127) and not printed:
+                raise ArenaTopoError(f"{command[0]} cannot run in container {container}")
+            return bytes(printed)
+        finally:
+            process.close()
 
 
 def _opened(transport: Transport, url: str, user: Mapping[str, Any], timeout: float) -> RemoteProcess:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from arena_topo.errors import NotFound
-from arena_topo.files import cache_folder
+from arena_topo.files import cache_folder, make_private
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.session import Session, is_unserved
 from arena_topo.model.kind import Kind, api_version
@@ -181,7 +181,7 @@ class ServedApis:
             return
         file = _file(self.session.server)
         try:
-            file.parent.mkdir(parents=True, exist_ok=True)
+            make_private(file.parent)
             # Readers in other processes see the old file or the new one, never half of one.
             temporary = file.with_suffix(f".{os.getpid()}")
             temporary.write_text(_word(kind), "utf-8")

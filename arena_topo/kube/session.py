@@ -7,6 +7,7 @@ between reading and writing one.
 import json
 import sys
 import time
+from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -24,8 +25,10 @@ from arena_topo.errors import (
     Forbidden,
     Invalid,
     NotFound,
+    ServerAway,
     TooManyRequests,
     Unauthorized,
+    WrongServer,
 )
 from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, configured_target
@@ -43,6 +46,7 @@ from arena_topo.model.kind import Kind
 from arena_topo.model.objects import LIST, OBJECT, Object
 from arena_topo.model.text.documents import fitted, misfit
 from arena_topo.model.text.json import read_body
+from arena_topo.model.text.words import written_duration
 
 # The errors that users see for the refusals of the API server, from its Status objects.
 
@@ -95,6 +99,13 @@ def is_unserved(error: NotFound) -> bool:
     return not error.details.get("name")
 
 
+def is_passing(error: ArenaTopoError) -> bool:
+    """Whether *error* is of the moment: no server answers, or it is overloaded or has failed."""
+    if isinstance(error, ConnectionFailed):
+        return not isinstance(error, WrongServer | ServerAway)
+    return isinstance(error, ApiError) and (error.status == 429 or error.status >= 500)
+
+
 def _status(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
@@ -125,6 +136,12 @@ COMMAND_TIMEOUTS = 10
 _OWN_PAUSE = 0.2
 """Seconds without a request that a command passes by itself: the shortest pause between two looks at a
 job."""
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
+"""Seconds before a read is tried again while the server is away; each pause is twice the one before."""
+
+_SETTLING = 15.0
+"""Seconds after a failure in which a 403 may pass: a server that starts answers before it has read the roles."""
 
 _SHORTEST_TIMEOUT = 0.001
 """Seconds for a request that is out of time: it fails with the transport's own words."""
@@ -171,6 +188,8 @@ class _CommandClock:
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._began = self._ended = now()
+        self.has_answer = False
+        self._failed = float("-inf")
 
     def begin(self, limit: float) -> float:
         """Return when the requests must have ended.
@@ -191,14 +210,44 @@ class _CommandClock:
         """Note that a request has its whole answer, or has none."""
         self._ended = self._now()
 
+    def note(self, error: ArenaTopoError) -> None:
+        """Note that a request failed because of *error*."""
+        if is_passing(error):
+            self._failed = self._now()
+
+    def is_settling(self) -> bool:
+        """Whether the server was away a moment ago."""
+        return self._now() - self._failed < _SETTLING
+
+
+class _Absence:
+    """Says once that the server is away, and once that it is back, for all threads of a command."""
+
+    def __init__(self, notify: Callable[[str], None]) -> None:
+        self._notify, self._lock, self._requests = notify, allocate_lock(), 0
+
+    def begin(self, error: ArenaTopoError, limit: float) -> None:
+        """Note that a request failed because of *error*, and is tried again for *limit* seconds."""
+        with self._lock:
+            self._requests += 1
+            if self._requests == 1:
+                self._notify(f"{error.message}; trying again for up to {written_duration(limit)}")
+
+    def end(self, *, answered: bool) -> None:
+        """Note that such a request was *answered*, or is given up."""
+        with self._lock:
+            self._requests -= 1
+            if answered and not self._requests:
+                self._notify("the API server answers again")
+
 
 class Session:
     """One user at one API server.
 
     *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit;
-    those of a command that does not pause have ``COMMAND_TIMEOUTS`` times that together. *user* is the
-    kubeconfig's entry, for the identity to act as. *notify* gets what a request waits for, and *sleep* passes
-    the time. Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server
+    those of a command that does not pause have ``COMMAND_TIMEOUTS`` times that together. *reconnect* is in
+    seconds for the reads of ``patient``. *user* is the kubeconfig's entry, for the identity to act as.
+    *notify* gets what a request waits for, and *sleep* passes the time. Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server
     answers, a kind of ``ApiError`` when the server refuses.
     """
 
@@ -208,6 +257,7 @@ class Session:
         *,
         namespace: str,
         timeout: float = 0.0,
+        reconnect: float = 0.0,
         server: str = "",
         user: Mapping[str, Any] | None = None,
         notify: Callable[[str], None] = _tell,
@@ -217,6 +267,8 @@ class Session:
         self._transport = transport
         self._notify, self._sleep, self._now = notify, sleep, now
         self._timeout = timeout or None
+        self._reconnect, self._ends = reconnect, float("inf")
+        self._absence: _Absence | None = None
         # Sessions for other namespaces belong to the same command.
         self._clock = _CommandClock(now)
         self._headers = (("User-Agent", "arena-topo"), *impersonation(user or {}))
@@ -255,6 +307,24 @@ class Session:
         """Return this session as a new command has it, for a process that never ends."""
         other = copy(self)
         other._clock, other._discovered = _CommandClock(self._now), {}  # noqa: SLF001  # they are this class's own
+        return other
+
+    def outlasts(self, error: ArenaTopoError) -> bool:
+        """Whether this session tries again what failed because of *error*."""
+        passes = is_passing(error) or (isinstance(error, Forbidden) and self._clock.is_settling())
+        return passes and self._absence is not None and self._reconnect > 0 and self._clock.has_answer
+
+    def patient(self, until: float | None = None) -> "Session":
+        """Return this session, whose reads outlast an API server that is away, as in an upgrade.
+
+        Once the server has answered, each read that fails for the moment is tried again for the seconds that
+        the user allows, at most *until* a time of the session's clock. Raises ``ServerAway`` afterwards. What
+        is broken from the beginning, and what waiting does not mend, is raised at once. A stream is opened
+        again by its reader.
+        """
+        other = copy(self)
+        other._absence = self._absence or _Absence(self._notify)  # noqa: SLF001  # they are this class's own
+        other._ends = self._ends if until is None else min(self._ends, until)  # noqa: SLF001
         return other
 
     def only_while(self, may_send: Callable[[], bool]) -> "Session":
@@ -484,10 +554,43 @@ class Session:
         return {**document, "items": [fitted(item, expected.shape) for item in document.get("items") or ()]}
 
     def _read(self, request: Request, decode: Callable[[bytes], Decoded]) -> Decoded:
+        def read(request: Request) -> Decoded:
+            try:
+                return decode(unpacked(self._accepted(request)))
+            finally:
+                self._clock.end()
+
+        return self._outlasting(request, read)
+
+    def _outlasting(self, request: Request, attempt: Callable[[Request], Decoded]) -> Decoded:
+        """Return what *attempt* returns for *request*, tried again as ``patient`` says."""
+        absence, pause, began, ends = self._absence, _FIRST_PAUSE, 0.0, 0.0
+        if absence is None or request.method != "GET":
+            return attempt(request)
+        answered = False
         try:
-            return decode(unpacked(self._accepted(request)))
+            while True:
+                try:
+                    result = attempt(request)
+                except ArenaTopoError as error:
+                    if not self.outlasts(error):
+                        raise
+                    now = self._now()
+                    if not ends:
+                        began, ends = now, min(now + self._reconnect, self._ends)
+                        absence.begin(error, ends - now)
+                    if now >= ends:
+                        raise _away(error, now - began) from error
+                    self._sleep(min(pause, ends - now))
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+                    left = max(ends - self._now(), _SHORTEST_TIMEOUT)
+                    request = replace(request, timeout=min(self._timeout or left, left))
+                else:
+                    answered = True
+                    return result
         finally:
-            self._clock.end()
+            if ends:
+                absence.end(answered=answered)
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
         """Send until the server accepts.
@@ -507,9 +610,14 @@ class Session:
             # As late as can be: a retry may have waited for long.
             if self._may_send and not self._may_send():
                 raise NotSent("it is too late to send this")
-            answer = send(replace(request, timeout=left))
+            try:
+                answer = send(replace(request, timeout=left))
+            except ArenaTopoError as unanswered:
+                self._clock.note(unanswered)
+                raise
             if answer.status < 300:
                 self._date = answer.header("Date")
+                self._clock.has_answer = True
                 return answer
             error = _refusal(answer)
             # A stream has a connection of its own; the others continue over the kept one.
@@ -521,6 +629,7 @@ class Session:
                 continue
             wait = _retry_after(answer)
             if wait is None or retries == MOST_RETRIES or (ends is not None and self._now() + wait > ends):
+                self._clock.note(error)
                 raise error
             retries += 1
             # A second is no wait that anybody wonders about.
@@ -530,6 +639,13 @@ class Session:
                     f"attempt {retries} of {MOST_RETRIES}"
                 )
             self._sleep(wait)
+
+
+def _away(error: ArenaTopoError, seconds: float) -> ServerAway:
+    return ServerAway(
+        f"the API server has been away for {written_duration(seconds)}: {error.message}",
+        hint="the job continues without this command, which can be run again; --reconnect waits longer",
+    )
 
 
 def items_of(page: Object) -> Iterator[Object]:
@@ -606,6 +722,7 @@ def connect(connection: ConnectionFlags, target: Target | None = None) -> Sessio
         Transport(target),
         namespace=target.namespace,
         timeout=connection.request_timeout,
+        reconnect=connection.reconnect,
         server=target.server,
         user=target.user,
     )

@@ -45,7 +45,7 @@ from selectors import EVENT_READ, DefaultSelector
 from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, WrongServer
 from arena_topo.kube.kubeconfig import (
     Target,
     check_files,
@@ -271,12 +271,14 @@ def failure(server: str, error: Exception) -> ConnectionFailed:
             hint="did you specify the right host or port? check the cluster's entry in your kubeconfig",
         )
     if isinstance(error, ssl.SSLCertVerificationError):
-        return ConnectionFailed(
+        return WrongServer(
             f"the certificate of the server {host} is not trusted: {error.verify_message}",
             hint="check certificate-authority in the cluster's entry of your kubeconfig",
         )
     if isinstance(error, socket.gaierror):
-        return ConnectionFailed(
+        # Without a network the resolver says EAI_AGAIN; any other answer is about the name.
+        kind = ConnectionFailed if error.errno == socket.EAI_AGAIN else WrongServer
+        return kind(
             f"the name of the server {host} cannot be resolved", hint="is the network, or the VPN, up?"
         )
     if isinstance(error, TimeoutError):
@@ -482,8 +484,13 @@ class Transport:
             connection.putheader(name, value)
         if request.body is not None:
             connection.putheader("Content-Length", str(len(request.body)))
-        connection.endheaders(request.body)
-        return _Answer(connection.getresponse(), connection, self._target.server)
+        try:
+            connection.endheaders(request.body)
+            return _Answer(connection.getresponse(), connection, self._target.server)
+        except BaseException:
+            # After Ctrl-C too: http.client sends nothing more over a connection that owes an answer.
+            connection.close()
+            raise
 
 
 class _Answer:
@@ -532,17 +539,20 @@ class _Answer:
     def _broken_stream(self) -> Iterator[None]:
         try:
             yield
-        except (TimeoutError, AnswerTooLarge):
-            # Whether silence is an error is up to the reader: a quiet log is resumed.
-            self.close()
-            raise
         except (HTTPException, OSError, ValueError) as error:
             # What is left of this answer must not be read as the beginning of the next one.
             self.close()
+            # Whether silence is an error is up to the reader: a quiet log is resumed.
+            if isinstance(error, TimeoutError):
+                raise
             told = (
                 ConnectionResetError("the stream broke off") if isinstance(error, IncompleteRead) else error
             )
             raise failure(self._server, told) from error
+        except BaseException:
+            # Ctrl-C is one as well, after which a submit undoes what it has begun.
+            self.close()
+            raise
 
 
 class SharedTlsSocket(ssl.SSLSocket):

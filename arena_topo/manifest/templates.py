@@ -63,7 +63,7 @@ def render_template(
     *user_template* is the user's own file or folder.
     Raises ``UsageError`` when *user_template* does not exist, ``DocumentError`` when a template is wrong.
     """
-    if user_template and not Path(user_template).is_dir():
+    if user_template and not _is_folder(Path(user_template)):
         _text(Path(user_template))
     # The packaged ones are known to end; starting a process for them would make every submit wait.
     if not user_template and not any(Path(folder).is_dir() for folder in _folders(env)):
@@ -128,13 +128,21 @@ def _loader(name: str, user_template: str, env: Mapping[str, str]) -> BaseLoader
     first: list[BaseLoader] = []
     if user_template:
         path = Path(user_template)
-        if path.is_dir():
+        if _is_folder(path):
             first.append(FileSystemLoader(path))
         else:
             # The one file stands for the template that is looked for, whatever the file is called.
             first.append(DictLoader({name: _text(path)}))
     folders = [FileSystemLoader(part) for part in _folders(env)]
     return ChoiceLoader([*first, *folders, builtin, PrefixLoader({"builtin": builtin}, delimiter=":")])
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:
+        # A name may be too long to be one; reading it says so.
+        return False
 
 
 def _folders(env: Mapping[str, str]) -> list[str]:
@@ -147,7 +155,8 @@ def _text(path: Path) -> str:
         return read_bytes(path, LARGEST_SETTING).decode()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(
-            f"template {path} cannot be read: {error}", hint="give a Jinja file, or a folder that has one"
+            f"template {path} cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8 text'}",
+            hint="give a Jinja file, or a folder that has one",
         ) from error
 
 

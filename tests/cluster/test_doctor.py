@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.doctor import diagnose
+from arena_topo.cluster.doctor import diagnose, verdict
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.gang import AccessReview, ClusterFacts, Policy, Program
 from arena_topo.model.reports import Finding, State
@@ -163,12 +163,38 @@ def test_rights_that_the_server_does_not_tell_are_unknown() -> None:
     assert State.UNKNOWN is of("Rights", access=access).state
 
 
-def test_people_get_a_table_and_what_follows() -> None:
-    """With the command on a line of its own."""
-    text = findings_text(diagnose(replace(GOOD, policy=ABSENT), namespace="ml"))
+@pytest.mark.parametrize(
+    ("version", "hinted"), [("v1.35.2", True), ("v1.36.3+x", False), ("v1.40.0", False), ("", False)]
+)
+def test_a_newer_kubernetes_is_advised_where_it_would_help(version: str, *, hinted: bool) -> None:
+    """A cluster that has it already, and does not serve the policy, has other reasons."""
+    finding = of("Admission policy", policy=Policy(), kubernetes=version)
 
-    assert "CHECK             STATE   FOUND\nKubernetes        ok      v1.36.3\n" in text
-    assert f"\n  try:      {SETUP}\n" in text
+    assert hinted == ("Kubernetes 1.36 serves it" in finding.follows)
+
+
+def test_people_get_a_verdict_and_a_table() -> None:
+    """With what would improve it in the second line, and with -v what follows from each finding."""
+    findings = diagnose(replace(GOOD, policy=ABSENT), namespace="ml")
+    short, whole = (findings_text(findings, verdict(findings), verbose=verbose) for verbose in (False, True))
+    sentence, command = short.splitlines()[:2]
+
+    assert sentence.startswith("No problems. MPIJob: v2beta1 served. Gang: --gang means ")
+    assert command.startswith("for Admission policy")
+    assert command.endswith(f": {SETUP}")
+    assert "\n\nCHECK             STATE   FOUND\nKubernetes        ok      v1.36.3\n" in short
+    assert short.endswith("\nevidence, and what follows: -v\n")
+    assert (False, True) == (f"\n  try:      {SETUP}\n" in short, f"\n  try:      {SETUP}\n" in whole)
+    assert sentence == whole.splitlines()[0]
+
+
+def test_a_verdict_begins_with_what_is_wrong() -> None:
+    """The number of problems and each of them, and then the command that mends it before those that improve."""
+    findings = (of("Kubernetes"), of("Native gangs", policy=ABSENT), of("MPIJob", versions=()))
+
+    assert "1 problem. MPIJob: not served." == verdict(findings)[0]
+    assert verdict(findings)[1].startswith("for MPIJob: kubectl apply")
+    assert f"for Native gangs: {SETUP}" == verdict(findings)[2]
 
 
 def test_programs_get_every_field() -> None:

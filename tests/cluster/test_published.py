@@ -20,7 +20,7 @@ from arena_topo.cluster.published import (
     read_published,
     visible_snapshot,
 )
-from arena_topo.errors import DocumentError, Forbidden
+from arena_topo.errors import DocumentError, Forbidden, UsageError
 from arena_topo.model.cluster import Fabric, Holder, Snapshot
 from arena_topo.model.keys import SNAPSHOT_PARTS, SNAPSHOT_WRITTEN
 from arena_topo.model.objects import Object
@@ -181,3 +181,9 @@ def test_anything_else_is_refused(data: bytes, written: str, count: str) -> None
     server = Server([part] * MOST_PARTS)
     with pytest.raises(DocumentError):
         published_for(server)
+
+
+def test_a_node_without_a_name_is_a_mistake() -> None:
+    """The address of a node that is called nothing is that of all nodes."""
+    with pytest.raises(UsageError, match="the name of a node is empty"):
+        published.changes_by_name(session(lambda _: Answer(body={"items": []}))[0], ["a", ""], "topology")

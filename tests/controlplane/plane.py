@@ -4,8 +4,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -104,6 +104,17 @@ class ControlPlane:
         )
         client = self._authority.client(user, groups)
         return write_kubeconfig(path, self.site.url, self.site.authority, client, namespace)
+
+    @contextmanager
+    def without_api_server(self) -> Iterator[None]:
+        """Stop the API server until the end of the context, which returns when it answers again."""
+        self.processes.stop("kube-apiserver")
+        try:
+            yield
+        finally:
+            built = ensure_built(coscheduling=self.options.coscheduling)
+            self.processes.start("kube-apiserver", commands.apiserver(built, self.site, self.options))
+            self._until("the API server", self._api_ready)
 
     def client(self, user: str, groups: Sequence[str] = ()) -> Kube:
         """Return a client of the API server for ``user``, to be closed by the caller."""

@@ -1,6 +1,7 @@
 """The older versions of MPIJob: rendered, accepted with strict validation, read and deleted on a real API server."""
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Literal
 
 import pytest
@@ -14,6 +15,8 @@ from tests.e2e.arena import Arena
 from tests.objects import condition
 
 Old = Literal["v1", "v1alpha1"]
+
+_AWAY = "; trying again for up to 5m"
 
 
 @pytest.fixture(scope="module", params=["v1", "v1alpha1"])
@@ -115,6 +118,43 @@ def test_jobs_are_listed_and_watched(old: tuple[Old, ControlPlane]) -> None:
         plane.kube.patch(*kind, "watched", {"status": ended}, "default", sub="status")
         eventually(lambda: shown() == ["PENDING", "SUCCEEDED"], "its new state")
         assert 0 == arena("wait", "watched").code
+
+
+@pytest.mark.parametrize("old", ["v1"], indirect=True)
+def test_what_waits_outlasts_a_restart_of_the_api_server(old: tuple[Old, ControlPlane]) -> None:
+    """As in an upgrade: nobody answers at its address for a while, and what happened is seen in the end."""
+    _, plane = old
+    # The server reads the rights of users other than its own again, for a while after it answers.
+    subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "ann"}
+    role = {**subject, "kind": "ClusterRole", "name": "cluster-admin"}
+    binding = {
+        "kind": "ClusterRoleBinding",
+        "metadata": {"name": "ann"},
+        "roleRef": role,
+        "subjects": [subject],
+    }
+    plane.kube.create({"apiVersion": "rbac.authorization.k8s.io/v1", **binding})
+    arena, name = Arena(plane.kubeconfig("ann")), "outlasting"
+    submit = ("submit", "mpi", f"--name={name}", "--image=i", "--wait=succeeded", "c")
+    kind = ("kubeflow.org/v1", "MPIJob", name, "default")
+    with ExitStack() as stack:
+        started = [stack.enter_context(arena.running(*submit))]
+        eventually(lambda: plane.kube.find(*kind), "the job")
+        others = (("wait", name), ("get", name, "-w"), ("list", "-w"))
+        started += [stack.enter_context(arena.running(*words)) for words in others]
+        eventually(lambda: all("PENDING" in "".join(each.out) for each in started[2:]), "the tables")
+        eventually(lambda: "waiting for" in "".join(started[0].err), "the submit to wait")
+        with plane.without_api_server():
+            eventually(lambda: all(_AWAY in "".join(each.err) for each in started), "a word from each")
+        plane.kube.patch(
+            *kind[:3], {"status": {"conditions": [condition("Succeeded")]}}, kind[3], sub="status"
+        )
+        eventually(lambda: "SUCCEEDED" in "".join(started[3].out), "the line of list -w")
+        ended = [each.wait() for each in started[:3]]
+        said = [each.err for each in ended] + ["".join(started[3].err)]
+
+    assert [0, 0, 0] == [each.code for each in ended], said
+    assert [(1, 1)] * 4 == [(text.count(_AWAY), text.count("answers again")) for text in said], said
 
 
 def test_a_cluster_without_the_resource_is_told() -> None:

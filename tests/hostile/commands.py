@@ -37,6 +37,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "describe": ("describe", "there"),
     "events": ("events", "there"),
     "logs": ("logs", "there"),
+    "why": ("why", "there"),
     "exec": ("exec", "there", "--", "true"),
     "attach": ("attach", "there"),
     "delete": ("delete", "OLD", "--timeout=2s"),

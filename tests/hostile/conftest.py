@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +44,10 @@ LONGEST = 20.0
 """Seconds after which a command hangs that neither asks nor ends."""
 
 
-def typed(command: str, cluster: Front, folder: Path) -> Typed:
-    """Return *command* as it is typed, with what it needs in the cluster."""
+def typed(
+    command: str, cluster: Front, folder: Path, commands: Mapping[str, tuple[str, ...]] | None = None
+) -> Typed:
+    """Return *command*, of *commands* or of all, as it is typed, with what it needs in the cluster."""
     number = next(_NUMBERS)
     names = {
         "NEW": f"new-{number}",
@@ -55,7 +57,7 @@ def typed(command: str, cluster: Front, folder: Path) -> Typed:
         "NODE": NODE,
         "FILE": str(folder / f"{number}.yaml"),
     }
-    args = {**COMMANDS, **LASTING}[command]
+    args = (commands or {**COMMANDS, **LASTING})[command]
     for kind in {"OLD", "SUSPENDED", "ELASTIC"} & {*args}:
         create(cluster, names[kind], suspended=kind == "SUSPENDED")
     words = tuple(_filled(word, names) for word in args)

@@ -47,7 +47,7 @@ POD = ("spec", "template", "spec")
         ([{"name": "bert", "workers": 4}], "no apiVersion and no kind"),
         ([["a"]], "no apiVersion and no kind"),
         ([{"apiVersion": "v1", "kind": "List", "items": []}], "is a List"),
-        ([{"apiVersion": "apps/v1", "kind": "Deployment"}], "is no job that can be planned"),
+        ([{"apiVersion": "apps/v1", "kind": "Deployment"}], "unsupported kind: Deployment (apps/v1)"),
         ([changed("Job", "metadata", value={"generateName": "a-"})], "generateName in place of a name"),
         ([changed("Job", "metadata", value={})], "no name"),
         ([changed("Job", "metadata", "name", value="a/../b")], "metadata.name"),

@@ -8,7 +8,7 @@ import pytest
 from arena_topo.errors import DocumentError, NotFound, UsageError
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.reserve import WaitPolicy, plan_of
-from arena_topo.jobs.resume import Replacement, resume_job
+from arena_topo.jobs.resume import Replacement, Unplanned, resume_job
 from arena_topo.kinds.training_operator import TFJOB
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import PLAN
@@ -102,10 +102,9 @@ def opened(annotations: dict[str, str], labels: dict[str, str] | None = None, **
     return session(answer)[0]
 
 
-def test_a_job_without_a_plan_cannot_be_resumed() -> None:
-    """And the error says which jobs have one."""
-    with pytest.raises(UsageError, match="the job job is neither suspended nor planned"):
-        resume_job(opened({}), "job", AT_ONCE)
+def test_a_job_that_is_not_suspended_stays_as_it_is() -> None:
+    """A resume can be repeated, as kubectl's commands can."""
+    assert Unplanned.RAN_ALREADY is resume_job(opened({}), "job", AT_ONCE)
 
 
 def test_a_job_in_a_queue_of_kueue_is_left_to_kueue() -> None:

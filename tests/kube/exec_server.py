@@ -52,6 +52,20 @@ class Remote:
         return None
 
 
+_EVENT = {
+    "involvedObject": {"kind": "Pod", "name": "job-worker-0"},
+    "type": "Normal",
+    "reason": "Pulled",
+    "message": "m",
+    "lastTimestamp": "2026-11-21T01:00:00Z",
+    "metadata": {"name": "e", "namespace": "default"},
+}
+
+
+def _pods() -> list[Any]:
+    return [pod("job-launcher-x", role="launcher"), pod("job-worker-0"), pod("job-worker-1", phase="Pending")]
+
+
 @dataclass(slots=True)
 class ExecServer:
     """A running server; ``seen`` are the headers and the queries of its processes."""
@@ -62,6 +76,7 @@ class ExecServer:
     port: int = 0
     authority: Path = Path()
     seen: list[Any] = field(default_factory=list)
+    pods: list[Any] = field(default_factory=_pods)
 
     @property
     def flags(self) -> list[str]:
@@ -82,12 +97,9 @@ class ExecServer:
             await socket.close()
             return socket
         if request.path.endswith("/pods"):
-            pods = [
-                pod("job-launcher-x", role="launcher"),
-                pod("job-worker-0"),
-                pod("job-worker-1", phase="Pending"),
-            ]
-            return web.json_response({"items": pods})
+            return web.json_response({"items": self.pods})
+        if request.path.endswith("/events"):
+            return web.json_response({"items": [_EVENT]})
         return web.json_response(mpijob("job", workers=2))
 
 

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import os
+import signal
 import socket
 import ssl
 import sys
@@ -30,7 +31,7 @@ from arena_topo.errors import (
 )
 from arena_topo.kube import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, configured_target, is_static
-from arena_topo.kube.remote import start
+from arena_topo.kube.remote import Starter
 from arena_topo.kube.session import connect
 from arena_topo.kube.transport import AnswerTooLarge, Request, Transport
 from tests.controlplane.components.pki import Authority
@@ -195,7 +196,7 @@ def test_so_has_that_of_a_process(tmp_path: Path) -> None:
             server=address, kubeconfig=str(config), insecure=True, request_timeout=0.2
         )
         with pytest.raises(ConnectionFailed, match="did not answer in time"):
-            start(connection, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=False)
+            Starter(connection).start("/api/v1/namespaces/n/pods/p", ["a"], container="c")
 
 
 def test_a_path_before_the_api_is_kept(make: Make, server: Server) -> None:
@@ -559,7 +560,7 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
         }
         flags = ConnectionFlags(kubeconfig=str(write_kubeconfig(tmp_path, cluster, plugin(tmp_path, script))))
         with pytest.raises(Unauthorized):
-            start(flags, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=False)
+            Starter(flags).start("/api/v1/namespaces/n/pods/p", ["a"], container="c")
 
     assert ["Bearer t"] * 2 == [request.headers["Authorization"] for request in server.seen]
     assert ["run"] * 2 == (tmp_path / "runs").read_text().split()
@@ -723,7 +724,7 @@ def test_a_process_starts_through_a_proxy(tmp_path: Path, secure: bool) -> None:
         cluster = {"proxy-url": url, "certificate-authority": str(server.authority)}
         cluster["server"] = f"https://127.0.0.1:{server.port}"
         flags = ConnectionFlags(kubeconfig=str(write_kubeconfig(tmp_path, cluster, {})))
-        process = start(flags, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=True)
+        process = Starter(flags).start("/api/v1/namespaces/n/pods/p", ["a"], container="c", stdin=True)
         stack.callback(process.close)
 
         def write() -> None:
@@ -864,3 +865,20 @@ def test_a_line_without_an_end_takes_no_memory(make: Make, server: Server) -> No
         finally:
             tracemalloc.stop()
     assert 64 * 2**20 - limit == total
+
+
+def test_a_request_that_ctrl_c_interrupts_leaves_a_transport_that_works(server: Server, make: Make) -> None:
+    """A submit undoes what it has begun by the same session."""
+
+    def interrupting(_: Seen) -> Reply:
+        os.kill(os.getpid(), signal.SIGINT)
+        return Reply(ending="silence")
+
+    transport = make(target(server, {}))
+    transport.send(Request("GET", "/first"))
+    server.rule = interrupting
+    with pytest.raises(KeyboardInterrupt):
+        transport.send(Request("GET", "/second"))
+    server.rule = lambda _: Reply(body=b"{}")
+
+    assert b"{}" == transport.send(Request("POST", "/third", b"{}")).read()

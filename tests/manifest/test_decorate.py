@@ -111,7 +111,7 @@ def test_a_contradiction_is_an_error(path: tuple[str, ...], value: str, words: s
 )
 def test_what_is_no_job_is_told(broken: dict[str, Any]) -> None:
     """A template can render anything."""
-    with pytest.raises(DocumentError, match="is no job that can be planned"):
+    with pytest.raises(DocumentError, match="unsupported kind"):
         decorated(broken, FULL)
 
 

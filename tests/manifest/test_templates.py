@@ -169,6 +169,12 @@ def test_a_missing_template_is_told() -> None:
         render(JOB, RenderContext(), template="/nowhere")
 
 
+def test_a_template_whose_name_is_too_long_for_a_file_is_told() -> None:
+    """As one that is missing."""
+    with pytest.raises(UsageError, match="cannot be read"):
+        render(JOB, RenderContext(), template="a" * 300)
+
+
 @pytest.mark.parametrize("text", ["😀", "\x7f", "\x85", "\u2028", "é", '"', "\\", "\n", "\x1b"])
 def test_the_filter_writes_what_yaml_reads(text: str) -> None:
     """Characters beyond the basic plane and control characters included."""

@@ -29,7 +29,6 @@ from arena_topo.jobs.logs.wait import (
     check_possible,
     container_status,
     has_started,
-    is_passing,
     patient,
     wait_for_next,
     wait_for_start,
@@ -38,7 +37,7 @@ from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.kinds.mpijob import parse_worker_name, worker_count, worker_name
 from arena_topo.kinds.names import is_chief
 from arena_topo.kube.resources import PODS
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import Session, is_passing
 from arena_topo.kube.transport import Response
 from arena_topo.model import keys
 from arena_topo.model.kind import LogLine
@@ -552,6 +551,7 @@ class Follower:
         try:
             return (yield from self._new_lines(stream, follow=follow))
         except ConnectionFailed as error:
+            # The stream is read, so that the server is the right one.
             self.waiter.report(f"{self.name}: the log's stream broke off ({error.message})")
             return False
         except TimeoutError:
@@ -564,7 +564,9 @@ class Follower:
         """Return a new stream, None where none can be had at the moment."""
         try:
             return self._open(follow=follow, previous=previous)
-        except ConnectionFailed:
+        except ConnectionFailed as error:
+            if not is_passing(error):
+                raise
             # While a log is followed, the next look at the pod reports this, and waits until a server
             # answers.
             return None

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
+from arena_topo.errors import ArenaTopoError, NotFound, Unauthorized
 from arena_topo.jobs.conditions import chief_pod, final_condition, has_ended, why_down, why_waiting
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, parse_worker_name, worker_count
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import Session, is_passing
 from arena_topo.model import keys
 from arena_topo.model.kind import Kind, chief_title, planned_members
 from arena_topo.model.objects import Object
@@ -156,13 +156,6 @@ def patient(look: Callable[[], Look], waiter: Waiter, *, name: str = "") -> Look
             )
             waiter.sleep(min(2.0**failures, LONGEST_PAUSE))
             failures += 1
-
-
-def is_passing(error: ArenaTopoError) -> bool:
-    """Whether *error* is of the moment: no server answers, or it is overloaded or has failed."""
-    return isinstance(error, ConnectionFailed) or (
-        isinstance(error, ApiError) and (error.status == 429 or error.status >= 500)
-    )
 
 
 def _look(session: Session, name: str) -> tuple[ServedJob, list[Object]]:
