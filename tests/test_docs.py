@@ -40,6 +40,16 @@ def test_the_reference_is_what_the_commands_print() -> None:
     assert (ROOT / "docs" / "reference" / "commands.md").read_text() == generator().reference()
 
 
+def test_states_of_waiting_jobs_are_quoted_as_they_are_printed() -> None:
+    """A user searches the page for the words that he sees: each quoted one is in a message of the package."""
+    page = (ROOT / "docs" / "how-to" / "pending.md").read_text()
+    quoted = re.findall(r"^\| \*([^*]+)\*", page, re.MULTILINE)
+    code = "".join(path.read_text() for path in (ROOT / "arena_topo").rglob("*.py"))
+
+    assert quoted
+    assert [] == [state for state in quoted if state not in code]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """To a file of the project."""

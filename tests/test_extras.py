@@ -14,7 +14,7 @@ from arena_topo.extras import require
             "",
             (
                 "the live view needs none_called_so, which is not installed",
-                "pip install 'arena-topo[live]'",
+                "in the checkout of arena-topo: pip install '.[live]'",
             ),
         ),
         (
@@ -22,7 +22,7 @@ from arena_topo.extras import require
             "use the other one",
             (
                 "the live view needs none_called_so and nor_so, which are not installed",
-                "pip install 'arena-topo[live]'; without it, use the other one",
+                "in the checkout of arena-topo: pip install '.[live]'; without it, use the other one",
             ),
         ),
     ],

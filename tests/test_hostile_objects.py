@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.cluster.capabilities import detect
-from arena_topo.cluster.doctor import diagnose
+from arena_topo.cluster.doctor import diagnose, verdict
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import ArenaTopoError
 from arena_topo.jobs.lookup import fetch_job_view
@@ -141,7 +141,7 @@ def test_the_jobs_of_others_are_read_and_shown(cluster: Spoiled) -> None:
         show(snapshot, "text")
         plans = reservations(opened, snapshot)
         seen("".join(reservation_lines(plans or (), {"gpu-1"})))
-        seen(findings_text([reservations_finding(plans)]))
+        seen(findings_text([reservations_finding(plans)], ()))
 
     def show_the_job() -> None:
         view = fetch_job_view(opened, "train")
@@ -162,7 +162,7 @@ def test_a_cluster_is_examined(cluster: Spoiled) -> None:
 
     def run() -> None:
         findings = diagnose(detect(opened, access=True), namespace="default")
-        seen(findings_text(findings))
+        seen(findings_text(findings, verdict(findings), verbose=True))
         seen(document(findings_document(findings), "yaml"))
 
     opened, _ = session(Server(cluster))

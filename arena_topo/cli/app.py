@@ -24,18 +24,17 @@ COMMANDS = {
     "scale": Entry("change:scale", "Change the number of workers of a running elastic job.", _JOBS),
     "rerun": Entry("change:rerun", "Resubmit a finished job, or one saved to a file.", _JOBS),
     "events": Entry("get:events", "Show what happened to a job and its pods.", _JOBS),
+    "why": Entry("why:why", "Say whether a job makes progress, and which rank the others wait for.", _JOBS),
     "exec": Entry("exec:exec_command", "Run a command in an instance of a job.", _JOBS),
     "attach": Entry("exec:attach", "Open a shell in an instance of a job.", _JOBS),
     "doctor": Entry("cluster:doctor", "Report what this cluster supports for gangs and pinning.", _OPERATORS),
     "cluster": Entry("cluster:cluster", "Set up a cluster so that plans are enforced.", _OPERATORS),
-    "controller": Entry(
-        "controller:controller", "Place waiting jobs from within the cluster.", _OPERATORS
-    ),
+    "controller": Entry("controller:controller", "Place waiting jobs from within the cluster.", _OPERATORS),
     "agent": Entry("agent:agent", "Publish the GPU topology of nodes that lack it.", _OPERATORS),
-    "node": Entry("cluster:node", "Switch the vendor's topology scheduling of nodes.", _OPERATORS),
     "prune": Entry("jobs:prune", "Delete jobs that have ended.", _OPERATORS),
     "sandbox": Entry("sandbox:sandbox", "Try everything on a simulated cluster."),
     "config": Entry("config:config", "Show default flag values and where they come from."),
+    "node": Entry("cluster:node", "Switch the vendor's topology scheduling of nodes."),
     "diff": Entry("change:diff", "Show how a running job differs from what a submit would create."),
     "predict": Entry("predict:predict", "Predict how fast a benchmark would train."),
     "whoami": Entry("about:whoami", "Show who you are on the cluster."),
@@ -56,7 +55,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 cli = LazyGroup(
     name="arena-topo",
     entries=COMMANDS,
-    help="Submit gang-scheduled, topology-aware training jobs to any Kubernetes cluster.\n\n"
+    help="Submit gang-scheduled, topology-aware jobs to any Kubernetes cluster.\n\n"
     "\b\n"
     "  arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 \\\n"
     '      --gang --gputopology --image=IMAGE "mpirun -np 4 python train.py"\n'

@@ -32,7 +32,7 @@ _Find = Callable[["ConnectionFlags", click.Context], Iterable[str]]
 
 def values(param: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem] | None:
     """Return what may be typed for *param*, None for a parameter whose values this module does not know."""
-    names = [*param.opts, str(param.metavar or "").strip("[].")]
+    names = [*param.opts, str(param.metavar or "").strip("[].").split("...")[0]]
     if any(name in _FILES for name in param.opts):
         return [CompletionItem(incomplete, type="file")]
     find = next((_FINDERS[name] for name in names if name in _FINDERS), None)
@@ -104,7 +104,9 @@ def _jobs(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
     apis = ServedApis(session)
 
     def names(kind: "Kind") -> list[str]:
-        return _names(_items(session, jobs_of(kind).path(session.namespace)))
+        # Of the Jobs of a cluster, a launcher is one, only those count that are training jobs.
+        items = _items(session, jobs_of(kind).path(session.namespace))
+        return _names(item for item in items if kind.counts(item))
 
     found: list[str] = []
     # Users who cannot list one kind are offered the others.
@@ -148,6 +150,15 @@ def _nodes(connection: "ConnectionFlags", _: click.Context) -> list[str]:
     from arena_topo.kube.resources import NODES
 
     return _names(_items(_session(connection), NODES.path()))
+
+
+def _nodes_and_domains(connection: "ConnectionFlags", _: click.Context) -> list[str]:
+    from arena_topo.kube.resources import NODES
+    from arena_topo.topology.fabric import is_level
+
+    items = _items(_session(connection), NODES.path())
+    labels = [item["metadata"].get("labels") or {} for item in items]
+    return [*_names(items), *{each[key] for each in labels for key in each if is_level(key)}]
 
 
 def _level_keys(connection: "ConnectionFlags", _: click.Context) -> set[str]:
@@ -200,6 +211,7 @@ def _layouts(_: "ConnectionFlags", __: click.Context) -> list[str]:
 _FINDERS: dict[str, _Find] = {
     "JOB": _jobs,
     "NODE": _nodes,
+    "NODE|DOMAIN": _nodes_and_domains,
     "--instance": _instances,
     "--role": _roles,
     "--namespace": _namespaces,

@@ -31,8 +31,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 
 import click
 from click.core import ParameterSource, augment_usage_errors
+from click.exceptions import NoSuchCommand
 
 from arena_topo.errors import UsageError
+from arena_topo.model.text.words import printable
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -247,7 +249,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--hostPID",
         "--ssh-auth-mount-path",
     ),
-    "Output": ("--output", "--dry-run", "--plan", "--save", "--diff"),
+    "Output": ("--ask", "--output", "--dry-run", "--plan", "--save", "--diff", "--why"),
 }
 """The headings of a page with many flags; one that stands nowhere comes under "Options"."""
 
@@ -514,7 +516,37 @@ def _at(origin: str, error: click.UsageError | UsageError) -> UsageError:
     where = f"{origin}: " if origin else ""
     if isinstance(error, UsageError):
         return UsageError(f"{where}{error.message}", hint=error.hint)
-    return UsageError(f"{where}{error.format_message()}")
+    return UsageError(f"{where}{usage_error(error).message}")
+
+
+def usage_error(error: click.UsageError) -> UsageError:
+    """Return click's *error* in the style of this program's own: the flag, what is wrong, and what to type instead."""
+    path = error.ctx.command_path if error.ctx else "arena-topo"
+    see, param = f"{path} --help", getattr(error, "param", None)
+    name = _shown_name(param) if param else ""
+    possible = list(getattr(error, "possibilities", None) or ())
+    if isinstance(error, NoSuchCommand | click.NoSuchOption):
+        what = "command" if isinstance(error, NoSuchCommand) else "flag"
+        word = error.command_name if isinstance(error, NoSuchCommand) else error.option_name
+        # The most similar one comes first.
+        meant = f"did you mean {possible[0]}?" if possible else f"{see} lists the {what}s"
+        return UsageError(f"there is no {what} {printable(word)}", hint=meant)
+    if isinstance(error, click.MissingParameter):
+        return UsageError(f"{name} is missing", hint=f"see {see}")
+    if isinstance(error, click.BadOptionUsage) and "requires an argument" in error.message:
+        return UsageError(f"{error.option_name} needs a value", hint=f"see {see}")
+    if found := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", error.message, re.DOTALL):
+        return UsageError(f"too many words: {found[1]}", hint=f"see {see}")
+    # The first letter alone: names stay as they are.
+    text = error.message[:1].lower() + error.message[1:].removesuffix(".")
+    return UsageError(f"{name}: {text}" if name else text, hint=f"see {see}")
+
+
+def _shown_name(param: click.Parameter) -> str:
+    if isinstance(param, click.Option):
+        return _long([param], param.opts[0])
+    named = re.search("[A-Z]+", param.metavar or "")
+    return named[0] if named else param.human_readable_name.upper()
 
 
 class _FlagArgument(click.Argument):
@@ -565,8 +597,8 @@ class FlagCommand(click.Command):
         # An unfinished line is completed as far as it goes.
         with augment_usage_errors(ctx):
             words = as_click_takes(options, args, checked=not ctx.resilient_parsing)
-        ctx.meta[_OFF] = words.switched_off
-        rest = super().parse_args(ctx, words.words)
+            ctx.meta[_OFF] = words.switched_off
+            rest = super().parse_args(ctx, words.words)
         if not ctx.resilient_parsing:
             # After --help, which prints its page whatever a profile says.
             _defaults(ctx).profile.check_section(

@@ -16,7 +16,7 @@ Values are taken as they are written: ``1e-3`` and ``yes`` stay texts until the 
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,13 +61,22 @@ class Profile:
                     key,
                     setting,
                     f"{command} has no flag --{key}",
-                    f"arena-topo {command} --help lists its flags",
+                    f"arena-topo {command} --help-all lists its flags",
+                    [name.removeprefix("--") for name in flags],
                 )
 
 
-def unknown_flag(key: str, setting: Setting, reason: str, hint: str) -> UsageError:
+def meant(key: str, known: Iterable[str]) -> str:
+    """Return the question whether one of the *known* keys was meant, nothing where none is like *key*."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(key, list(known), n=1)
+    return f"did you mean {near[0]}?" if near else ""
+
+
+def unknown_flag(key: str, setting: Setting, reason: str, hint: str, known: Iterable[str] = ()) -> UsageError:
     """Return the error for *key* of a file, which is no flag: *reason*, or why a flag of that name is refused."""
-    wrong = refusal(f"--{key}") or UsageError(reason, hint=hint)
+    wrong = refusal(f"--{key}") or UsageError(reason, hint=meant(key, known) or hint)
     return UsageError(f"{setting.origin}: {wrong.message}", hint=wrong.hint)
 
 

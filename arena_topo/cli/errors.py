@@ -2,14 +2,15 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 import click
 
 from arena_topo.cli.app import cli
+from arena_topo.cli.declare import usage_error
 from arena_topo.cli.terminal import say
-from arena_topo.errors import ArenaTopoError, ExitCode
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, ExitCode
 
 _COMPLETION = "_ARENA_TOPO_COMPLETE"
 """The variable by which a shell asks for completions, as the scripts of ``completion`` set it."""
@@ -80,9 +81,38 @@ def _complete(args: Sequence[str]) -> int:
 
 def report(error: ArenaTopoError) -> None:
     """Print on stderr what went wrong, and what to do next."""
+    error = _of_stopped_sandbox(error) or error
     say(f"error: {error.message}", style="error")
     if error.hint:
         say(f"hint: {error.hint}", style="hint")
+
+
+def _of_stopped_sandbox(error: ArenaTopoError) -> ArenaTopoError | None:
+    """Return the error for a refused connection to the user's sandbox, None for any other *error*."""
+    if not isinstance(error, ConnectionFailed) or "refused" not in error.message:
+        return None
+    from arena_topo.sandbox.lifecycle import Home, address_of
+
+    address = address_of(Home.of_user())
+    if not address or f"{address} " not in error.message:
+        return None
+    return ConnectionFailed("the sandbox is stopped", hint="arena-topo sandbox start")
+
+
+def for_each(names: Iterable[str], act: Callable[[str], ExitCode | None]) -> ExitCode:
+    """Do *act* for each of *names* once; what fails for one is reported, and the others are done anyway.
+
+    The exit code is that of the first failure.
+    """
+    code = ExitCode.OK
+    for name in dict.fromkeys(names):
+        try:
+            ended = act(name) or ExitCode.OK
+        except ArenaTopoError as error:
+            report(error)
+            ended = error.exit_code
+        code = code or ended
+    return code
 
 
 def program_name() -> str:
@@ -97,16 +127,9 @@ def _usage(error: click.UsageError) -> int:
     if isinstance(error, click.NoSuchOption) and (refused := refusal(error.option_name)):
         report(refused)
         return refused.exit_code
-    if isinstance(error, click.exceptions.NoSuchCommand | click.NoSuchOption):
-        say(f"error: {error.message}", style="error")
-        # The most similar one comes first.
-        if error.possibilities:
-            say(f"hint: did you mean {error.possibilities[0]}?", style="hint")
-    else:
-        say(f"error: {error.format_message()}", style="error")
-    path = error.ctx.command_path if error.ctx else program_name()
-    say(f"See '{path} --help' for usage.")
-    return ExitCode.USAGE
+    own = usage_error(error)
+    report(own)
+    return own.exit_code
 
 
 def _quiet_pipe() -> int:

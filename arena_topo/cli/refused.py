@@ -1,7 +1,7 @@
 """Words that this program does not take, each with the reason and what to use instead.
 
-They are Arena's, of version 0.15.5, and those that earlier versions of this program took. ``refusal`` is
-asked for a word only after nothing else has taken it, so none of them is declared anywhere. Words of Arena
+They are Arena's, of version 0.15.5, those that earlier versions of this program took, and few of other programs.
+``refusal`` is asked for a word only after nothing else has taken it, so none of them is declared anywhere. Words of Arena
 that work are in ``docs/how-to/arena.md``, and so are these.
 """
 
@@ -82,6 +82,8 @@ REFUSED: Mapping[str, _Refused] = {
         "the TFJob of the Kubeflow training operator has no such field",
         "--wait=10m waits that long for a place, and then gives up",
     ),
+    # Words of other programs.
+    "--grep": _Refused("lines are chosen by --include and --exclude", "use --include=REGEX"),
     # What earlier versions of arena-topo took.
     "--output=jsonpath": _Refused(
         "jq does more", "use -o json with jq, or -o custom-columns=NAME:.name,STATUS:.status"

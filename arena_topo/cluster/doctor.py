@@ -4,7 +4,8 @@ A table of checks, each of which turns facts into one finding.
 No request is sent here: ``capabilities/detect.py`` has read the facts.
 """
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import md5
@@ -17,6 +18,7 @@ from arena_topo.kube.session import Session
 from arena_topo.model.gang import AccessReview, ClusterFacts
 from arena_topo.model.kind import Kind
 from arena_topo.model.reports import Finding, State
+from arena_topo.model.text.words import plural
 from arena_topo.pin.admission import VERSION
 
 _OPERATOR = "https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.2/deploy/v2beta1/mpi-operator.yaml"
@@ -81,6 +83,27 @@ def diagnose(facts: ClusterFacts, *, namespace: str, queue: str = "") -> tuple[F
         for check in (*_CHECKS, *_access_checks(facts))
         if (result := check.run(subject))
     )
+
+
+_SUMMED_UP = ("MPIJob", "Gang", "Pins of workers", "Pins of GPUs")
+"""The checks that say what a job gets where nothing is wrong."""
+
+
+def verdict(findings: Sequence[Finding]) -> tuple[str, ...]:
+    """Return what *findings* come to in one sentence, and then the commands that would improve it.
+
+    For example, ``No problems. MPIJob: v2beta1 served. Gang: --gang means gates.``
+    """
+    problems = [finding for finding in findings if finding.state is State.PROBLEM]
+    told = problems or [finding for finding in findings if finding.topic in _SUMMED_UP]
+    counted = f"{plural(len(problems), 'problem')}." if problems else "No problems."
+    sentence = " ".join((counted, *(f"{finding.topic}: {finding.found}." for finding in told)))
+    topics: dict[str, list[str]] = {}
+    # What is wrong comes before what could be better; what runs well needs no command, but for its own pages.
+    for finding in sorted(findings, key=lambda finding: finding.state is not State.PROBLEM):
+        if finding.command and finding.topic != "Reservations":
+            topics.setdefault(finding.command, []).append(finding.topic)
+    return sentence, *(f"for {' and '.join(names)}: {command}" for command, names in topics.items())
 
 
 def _kubernetes(subject: Subject) -> CheckResult:
@@ -170,6 +193,13 @@ def _gang_schedulers(subject: Subject) -> CheckResult:
         )
     # An operator, or HAMi by itself, keeps no gang together.
     schedulers = {kind: programs[kind] for kind in _GANG_SCHEDULERS if kind in programs}
+    if not schedulers and subject.facts.ack:
+        return CheckResult(
+            state=State.OK,
+            found="ACK's own",
+            evidence="label ack.node.gpu.schedule=topology",
+            follows="it starts the workers of a gang together",
+        )
     if not schedulers:
         return CheckResult(
             state=State.ABSENT,
@@ -214,7 +244,8 @@ def _admission_policy(subject: Subject) -> CheckResult:
             state=State.ABSENT,
             found="MutatingAdmissionPolicy is not served",
             evidence="no such resource of admissionregistration.k8s.io",
-            follows="workers are pinned by gates or node affinity; Kubernetes 1.36 serves it by default",
+            follows="workers are pinned by gates or node affinity"
+            + ("; Kubernetes 1.36 serves it by default" if _is_before_1_36(subject.facts.kubernetes) else ""),
         )
     evidence = f"admissionregistration.k8s.io/{policy.api} MutatingAdmissionPolicy arena-topo"
     if policy.version is None:
@@ -256,6 +287,12 @@ def _admission_policy(subject: Subject) -> CheckResult:
         else "no job relies on it",
         command=_SETUP,
     )
+
+
+def _is_before_1_36(version: str) -> bool:
+    """Whether *version*, such as ``v1.35.2``, is of a Kubernetes that serves the policy only where it is told to."""
+    found = re.match(r"v1\.(\d{1,4})", version)
+    return found is not None and int(found[1]) < 36
 
 
 def _native_gangs(subject: Subject) -> CheckResult | None:

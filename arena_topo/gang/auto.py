@@ -30,6 +30,7 @@ _INSTALLATION = {
 }
 
 _NEED_QUEUE = frozenset({"kai", "kueue"})
+_TAKE_QUEUE = _NEED_QUEUE | {"volcano", "yunikorn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,15 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
         # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),
     )
+
+
+def check_queue(backend: str, queue: str) -> None:
+    """Raise ``UsageError`` for a *queue* where the gang's *backend* has none, and would drop its name."""
+    if queue and backend and backend not in _TAKE_QUEUE:
+        raise UsageError(
+            f"--queue={queue}: the gang scheduler here is {backend}, which has no queues",
+            hint=f"leave --queue out; it goes with {', '.join(sorted(_TAKE_QUEUE))}",
+        )
 
 
 def _candidates(facts: ClusterFacts, kind: Kind, queue: str) -> Iterator[_Candidate]:

@@ -22,7 +22,7 @@ def kind_of(job: Object) -> Kind:
     if kind is None:
         names = ", ".join(dict.fromkeys(kind.kind for kind in KINDS))
         raise DocumentError(
-            f"a {job.get('kind')} of {job.get('apiVersion')} is no job that can be planned",
+            f"unsupported kind: {job.get('kind') or 'not given'} ({job.get('apiVersion') or 'no apiVersion'})",
             hint=f"the kinds of jobs are {names}",
         )
     return kind

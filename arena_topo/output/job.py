@@ -439,7 +439,10 @@ def folded_events(events: Sequence[JobEvent]) -> list[JobEvent]:
     for event in events:
         by_reason.setdefault((event.kind, event.reason), []).append(event)
     folded = [
-        replace(max(alike, key=lambda event: event.last_seen), reason=f"{reason} x{len(alike)}" if len(alike) > 1 else reason)
+        replace(
+            max(alike, key=lambda event: event.last_seen),
+            reason=f"{reason} x{len(alike)}" if len(alike) > 1 else reason,
+        )
         for (_, reason), alike in by_reason.items()
     ]
     return sorted(folded, key=lambda event: event.last_seen)

@@ -49,8 +49,8 @@ if TYPE_CHECKING:
 # On which NUMA nodes the workers of a plan are, as a table and in one sentence.
 
 _MOST_ROWS = 40
-_FEW_ROWS = 8
-"""Nodes in the table of a plan without ``--why``."""
+_FEW_ROWS, _MANY_ROWS = 8, 10
+"""Rows of the table of a plan without ``--why``, if it has more than the second number."""
 _MOST_TOLD = 4
 """Places of workers that are named one by one in a sentence."""
 _HEADER = ("NODE", "WORKERS", "NUMA", "CPUS", "SWITCHES", "NICS", "HELD")
@@ -315,17 +315,20 @@ def render_plan(
                 )
             return _picture(name, verdict, snapshot, form)
         case _:
-            lines = _why_page(name, verdict, width) if why else _answer_lines(name, verdict, width, submit)
-            # Who asks when, and not why, is told only that.
-            if starts and not why:
-                lines = [next(lines), *estimate_lines(*starts)]
-            elif starts:
-                lines = [*lines, [], *estimate_lines(*starts)]
+            lines = list(
+                _why_page(name, verdict, width) if why else _answer_lines(name, verdict, width, submit)
+            )
+            # Anyone who asks when, and not why, gets only that.
+            if starts:
+                lines = [*(lines if why else lines[:1]), *([[]] if why else []), *estimate_lines(*starts)]
             return rendered(lines, colour=colour)
 
 
 _KEYS = {
-    (Placement, False): "slots shares level domain workers gpus coalesced prediction why notes products",
+    (
+        Placement,
+        False,
+    ): "slots shares level domain workers gpus coalesced prediction why notes warnings products",
     (Placement, True): "roles level domain why notes traffic",
     (Infeasible, False): "summary reasons levels remedies nodes",
     (Infeasible, True): "summary roles remedies proven",
@@ -354,10 +357,12 @@ def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -
         yield from _refusal_lines(name, verdict)
         return
     yield _summary_line(name, verdict)
+    yield from _warning_lines(verdict)
     yield []
-    table = fitted(_share_rows(verdict, _FEW_ROWS), None if verdict.by_role else width, spare=_SPARE)
+    few = _FEW_ROWS if len(verdict.shares) > _MANY_ROWS else _MANY_ROWS
+    table = fitted(_share_rows(verdict, few, rates=False), None if verdict.by_role else width, spare=_SPARE)
     yield from table_lines(table.rows)
-    if (more := len(verdict.shares) - _FEW_ROWS) > 0:
+    if (more := len(verdict.shares) - few) > 0:
         yield [Span(f"and {plural(more, 'more row' if verdict.by_role else 'more node')}", "dim")]
     if verdict.groups:
         yield []
@@ -368,8 +373,11 @@ def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -
         yield [Span(_forecast_text(verdict.prediction), "")]
     if verdict.traffic:
         yield [Span(_traffic_text(verdict.traffic), "")]
-    yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes[:1])
-    more_notes = f" and {plural(len(verdict.notes) - 1, 'more note')}" if len(verdict.notes) > 1 else ""
+    # One of them is read: the others wait for those who ask.
+    shown = 0 if verdict.warnings else 1
+    yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes[:shown])
+    left = len(verdict.notes) - shown
+    more_notes = f" and {plural(left, 'more note' if shown else 'note')}" if left > 0 else ""
     following = f"next: {submit}; " if submit else ""
     yield [Span(f"{following}reasons, assumptions{more_notes}: --why", "dim")]
 
@@ -380,6 +388,7 @@ def _why_page(name: str, verdict: Verdict, width: int | None) -> Iterator[Line]:
         yield from _refusal_lines(name, verdict)
         return
     yield _summary_line(name, verdict)
+    yield from _warning_lines(verdict)
     yield []
     table = fitted(_share_rows(verdict), None if verdict.by_role else width, spare=_SPARE)
     yield from table_lines(table.rows)
@@ -406,6 +415,11 @@ def _why_page(name: str, verdict: Verdict, width: int | None) -> Iterator[Line]:
     yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
 
 
+def _warning_lines(verdict: Placement) -> Iterator[Line]:
+    """Yield what the user should know before anything else."""
+    yield from ([Span(f"warning: {warning}", "yellow")] for warning in verdict.warnings)
+
+
 def _summary_line(name: str, verdict: Placement) -> Line:
     """Return the shape of the gang and where it goes."""
     if verdict.by_role:
@@ -423,8 +437,8 @@ _SPARE = ("BEST", "DOMAIN", "LINKS", "GPUS")
 """The columns that a narrow terminal can do without, the first first: the prediction and *Why* repeat most of them."""
 
 
-def _share_rows(verdict: Placement, most: int = 0) -> list[Sequence[str]]:
-    """Return the table of what the gang gets of each node; of *most* nodes if that is not 0, without their rates."""
+def _share_rows(verdict: Placement, most: int = _MOST_ROWS, *, rates: bool = True) -> list[Sequence[str]]:
+    """Return the table of what the gang gets of each node, of *most* at most, with the *rates* of its links there."""
     pods = "PODS" if verdict.by_role else "WORKERS"
     rows = (
         {
@@ -440,10 +454,10 @@ def _share_rows(verdict: Placement, most: int = 0) -> list[Sequence[str]]:
         for share in role.shares
     )
     # Pods that are all alike have no role to name, and roles leave each other less than the best of a node.
-    hidden = {"BEST" if verdict.by_role else "ROLE", *(("LINKS", "BEST") if most else ())}
+    hidden = {"BEST" if verdict.by_role else "ROLE", *(() if rates else ("LINKS", "BEST"))}
     shown = [
         {heading: cell for heading, cell in row.items() if heading not in hidden}
-        for row in islice(rows, most or _MOST_ROWS)
+        for row in islice(rows, most)
     ]
     return [tuple(shown[0]), *(tuple(row.values()) for row in shown)]
 
@@ -582,25 +596,10 @@ def _drawn(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, 
 
 
 def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
-    """Return what stands above a drawing of *verdict*: what goes where, each busbw by its name, and why."""
+    """Return what stands above a drawing of *verdict*: what goes where, how fast it will be, and what to know first."""
     title = " ".join(rendered([_summary_line("", verdict)], colour=False).split())
-    rates = (
-        [rendered([line], colour=False).split() for line in _rate_lines(verdict.prediction)]
-        if verdict.prediction
-        else []
-    )
-    busbw = [f"predicted busbw: {';  '.join(map(' '.join, rates))}"] if rates else []
-    # The criteria that tell places apart come after the one that every place meets.
-    why = [
-        f"{step.criterion}: {step.chosen}" + (f", as {step.bound}" if step.bound and step.proven else "")
-        for step in verdict.why[1 : 1 + _MOST_LINES]
-    ]
-    # Over several nodes a prediction for each worker would be no more than how many NUMA nodes a machine has.
-    is_told = len(verdict.shares) == 1 or any(
-        share.alignment and share.alignment.policy for share in verdict.shares
-    )
-    places = [text] if is_told and (text := alignment_text(verdict.shares)) else []
-    return f"{name}: {title}", (*busbw, *why, *places)
+    forecast = [_forecast_text(verdict.prediction)] if verdict.prediction else []
+    return f"{name}: {title}", (*forecast, *(f"warning: {warning}" for warning in verdict.warnings))
 
 
 def _with_workers(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot:
@@ -801,11 +800,9 @@ def _change_lines(scaling: Scaling, *, steps: bool) -> Iterator[Line]:
         return
     yield []
     yield from table_lines(
-        [("", "WORKERS", "NODES", "LEVEL", "DOMAIN", "LINKS"), *_change_rows(scaling, change)]
+        [("", "WORKERS", "NODES", "LEVEL", "DOMAIN", "BUSBW"), *_change_rows(scaling, change)]
     )
-    yield [
-        Span("LINKS: GB/s that the links of its slowest node can carry, between its GPUs or to other nodes", "dim")
-    ]
+    yield [Span("BUSBW: predicted for the whole gang, GB/s", "dim")]
     yield []
     yield from table_lines(_pod_rows(scaling, change))
     if len(scaling.pods) > _MOST_PODS:
@@ -868,6 +865,7 @@ def submitted_lines(
         summary = rendered([_summary_line(name, verdict)], colour=False).rstrip()
         facts = [_forecast_text(verdict.prediction)] if verdict.prediction else []
         facts += [_traffic_text(verdict.traffic)] if verdict.traffic and verdict.traffic.servers else []
+        yield from (f"warning: {warning}" for warning in verdict.warnings)
         yield "; ".join((summary, *facts))
         yield from (f"note: {note}" for note in verdict.notes)
     elif record.waiting_reason:

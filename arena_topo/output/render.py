@@ -29,15 +29,17 @@ def render_topology(
     colour: bool = False,
     width: int | None = None,
 ) -> str:
-    """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
+    """Return *snapshot*, or only the nodes or domains *names* of it, in one of ``FORMS``.
 
-    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named.
+    Text and SVG show a tree or map of the cluster or of domains, and the links, GPUs and NICs of a node where one is named.
     Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
     """
     chosen = select_nodes(snapshot, names)
+    # A domain is drawn as the cluster is.
+    named = bool(names) and {node.name for node in chosen.nodes} == set(names)
     match form:
         case "text":
-            return _text(chosen, width, named=bool(names), colour=colour)
+            return _text(chosen, width, named=named, colour=colour)
         case "json" | "yaml":
             from arena_topo.output.text import document
             from arena_topo.topology.files import snapshot_document
@@ -48,7 +50,7 @@ def render_topology(
         case "graphml":
             return graphml(chosen)
         case "svg":
-            return _svg(chosen, named=bool(names))
+            return _svg(chosen, named=named)
         case "html":
             from arena_topo.output.svg import topology_page
 

@@ -37,7 +37,7 @@ _HEAD = (
     "NODES",
     "BUSBW",
     "IMAGES/S",
-    "INSIDE",
+    "LINKS",
     "ACROSS",
     "SPREAD",
     "WAITS FOR",
@@ -45,10 +45,10 @@ _HEAD = (
 )
 _IF_KNOWN = frozenset(_HEAD[5:])
 _EMPTY = frozenset({"", "-"})
-_RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}
+_RULES = {"random": "unaware, any node", "spread": "unaware, emptiest node"}
 _MOST_NAMED = 3
 
-_COMPARISON_SPARE = ("NODES", "LEVEL", "INSIDE", "ACROSS", "SPREAD", "PODS")
+_COMPARISON_SPARE = ("NODES", "LEVEL", "LINKS", "ACROSS", "SPREAD", "PODS")
 """The columns that are dropped on a narrow terminal, the first first: the result of each way remains."""
 
 
@@ -147,9 +147,8 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         return
     # The draws end at several levels; the row shows the most frequent one with its share.
     usual = max(unaware.levels, key=lambda chance: chance.share)
-    close = "" if unaware.same_level is None else f"{unaware.same_level:.0%} as close as best effort"
     yield (
-        f"{name}: expected",
+        f"{name}: mean",
         shape,
         "yes",
         f"{last_part(usual.level)} ({usual.share:.0%})",
@@ -160,10 +159,10 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         _mean_text(unaware.across),
         "-",
         "-",
-        close,
+        "",
     )
     yield (
-        f"  worst of {unaware.draws}",
+        f"  worst of {unaware.draws} runs",
         "",
         "",
         last_part(unaware.widest),
@@ -205,7 +204,7 @@ def _legend(comparison: Comparison) -> Iterator[str]:
     if any(each.images_per_second for each in predicted):
         yield "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW."
     if any(each.inside for each in predicted):
-        yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s."
+        yield "LINKS: GB/s that the links between the gang's GPUs on a node can carry, the lowest of the nodes."
     if any(each.across for each in predicted):
         yield "ACROSS: what the NICs give the GPUs of a node, the lowest of the nodes, GB/s."
     if groups := next((scenario.groups for scenario in comparison.ways if scenario.groups), ()):
@@ -218,12 +217,12 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         yield f"SPREAD: how many domains a group of ranks touches at most, and of which level; {by_rule}."
     if any(scenario.isolated for scenario in comparison.ways):
         yield (
-            "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. "
+            "*: LINKS holds only if each pod sees all GPUs of the gang on its node; BUSBW counts what they use otherwise. "
             "--coalesce packs them into larger pods."
         )
     if any(unaware.draws for unaware in comparison.blind):
         yield (
-            "blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, "
+            "unaware: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, "
             "on any free GPUs."
         )
     yield from comparison.notes
@@ -333,18 +332,25 @@ def _gain_text(gain: Gain) -> str:
 
 
 def findings_text(
-    findings: Sequence[Finding], *, paint: Paint | None = None, width: int | None = None
+    findings: Sequence[Finding],
+    verdict: Sequence[str],
+    *,
+    verbose: bool = False,
+    paint: Paint | None = None,
+    width: int | None = None,
 ) -> str:
-    """Return a table of *findings*, then what each means for jobs and the command that would improve it."""
+    """Return the *verdict* on *findings* and their table; *verbose*: then the evidence of each, and what follows."""
     rows = [
         ("CHECK", "STATE", "FOUND"),
         *((finding.topic, finding.state.value, finding.found) for finding in findings),
     ]
-    return (
-        tabulate(fitted(rows, width, words=True).rows, paint=paint)
-        + "\n"
-        + "\n".join(_block(finding, width) for finding in findings)
+    # Words of the cluster are in it, and a command that is broken cannot be copied.
+    said = "".join(f"{printable(line)}\n" for line in verdict)
+    table = tabulate(fitted(rows, width, words=True).rows, paint=paint)
+    blocks = (
+        [_block(finding, width) for finding in findings] if verbose else ["evidence, and what follows: -v\n"]
     )
+    return "\n".join((said, table, *blocks))
 
 
 def _block(finding: Finding, width: int | None) -> str:

@@ -296,6 +296,11 @@ def _users_of(node: GpuNode) -> dict[int, _GpuUser]:
     return {index: _user(holder) for holder in node.holders for index in holder.indices or ()}
 
 
+def _workers_of(node: GpuNode) -> set[_GpuUser]:
+    """Return the workers of jobs that have GPUs of *node*."""
+    return {user for user in _users_of(node).values() if user.worker is not None}
+
+
 def _key(holder: Holder) -> str:
     name = holder.job or holder.pod
     return f"{holder.namespace}/{name}" if holder.namespace else name
@@ -376,7 +381,10 @@ def _heading(node: GpuNode) -> Iterator[str]:
     yield label(elided(node.name, 24), 24, 36, "title")
     yield label(elided("  ·  ".join(word for word in words if word), 56), 24, 57, "soft small")
     yield label(f"{node.gpu_free} of {node.gpu_total} free", _WIDTH - 24, 36, "end strong")
-    yield label(elided(", ".join(remarks(node)), 60), 24, 75, "warn small")
+    planned = _planned_gpus(node)
+    yield label(elided(", ".join(remarks(node)), 42 if planned else 60), 24, 75, "warn small")
+    if planned:
+        yield label("after this job", _WIDTH - 24, 75, "end soft small")
 
 
 def _arcs(node: GpuNode, ring: Ring) -> Iterator[str]:
@@ -503,6 +511,7 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
     # GPU's stretch of the ring leaves a gap between neighbours.
     radius = min(20.0, _RADIUS * 0.0174 * ring.span * 0.4)
     users = _users_of(node)
+    badged = len(_workers_of(node)) > 1
     for position in ring.angles:
         gpu = node.gpus[position] if position < len(node.gpus) else None
         index = gpu.index if gpu else position
@@ -510,7 +519,9 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
         style, words = _state(node, position, users, colours)
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = [f"GPU{index}: {words}", *([gpu.uuid] if gpu and gpu.uuid else [])]
-        badge = _badge(users.get(index), ring.point(position, _RADIUS - radius - 2, _CENTRE))
+        badge = (
+            _badge(users.get(index), ring.point(position, _RADIUS - radius - 11, _CENTRE)) if badged else ()
+        )
         yield titled(tip, _mark(x, y, 1.8 * radius, style), label(str(index), x, y + 5, text), *badge)
 
 
@@ -521,7 +532,7 @@ def _mark(x: float, y: float, side: float, style: str) -> str:
 
 
 def _badge(user: _GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
-    """Yield the number of a worker as a tag on its GPU, towards the middle of the ring."""
+    """Yield the number of a worker as a tag next to its GPU, towards the middle of the ring."""
     if user is None or user.worker is None:
         return
     text = f"w{user.worker}"
@@ -601,7 +612,7 @@ def _pill_entries(node: GpuNode) -> Iterator[tuple[str, str]]:
         yield _line("root", 4), "GPUs of one PCIe root"
     if any(gpu.nics for gpu in node.gpus):
         yield _pill("nic"), "the nearest network cards"
-    if any(user.worker is not None for user in _users_of(node).values()):
+    if len(_workers_of(node)) > 1:
         yield _pill("card") + label("w0", 17, 3.5, "tiny middle"), "the worker that has the GPU"
 
 
@@ -617,7 +628,10 @@ def _gpu_entries(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[st
     """Yield the style of a GPU and what it means, for each that is drawn."""
     users = _users_of(node)
     if any(user.is_planned for user in users.values()):
-        yield "u0", "planned"
+        # Workers are told apart by tags where there are several.
+        worker = next((user.worker for user in users.values() if user.is_planned), None)
+        is_only = len(_workers_of(node)) == 1 and worker is not None
+        yield "u0", f"planned: w{worker}" if is_only else "planned"
     names = sorted({user.key for user in users.values() if not user.is_planned})
     for name in names[:_MOST_NAMES]:
         yield f"u{colours.get(name, 0)}", elided(name, 15)
@@ -671,6 +685,8 @@ _WIDEST = 1180.0
 _MARGIN = 24.0
 _LONG_LINE = 640.0
 _LONGEST = 400  # letters of a line above a drawing
+_NAMED_JOBS = _USERS - 1
+"""The most jobs that a legend names: one for each colour but the plan's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -722,26 +738,32 @@ def cluster_picture(
     tiles = {node.name: _tile(node, colours, scale, said.rooms.get(node.name)) for node in nodes}
     counts = {name: room.workers for name, room in said.rooms.items()}
     box = _inside(root, tiles, _WIDEST, scale, counts)
-    lines = [*said.lines, f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free"]
+    after = " after this job" if any(map(_planned_gpus, nodes)) else ""
+    lines = [
+        *said.lines,
+        f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free{after}",
+    ]
     # A long line is broken before it makes a small drawing wide, which would then be shown small.
     longest = min(_SOFT_LETTER * max(map(len, lines)), _LONG_LINE)
     inner = min(max(box.width, longest, _LEAST), _WIDEST)
     inner = max(inner, _WIDTH - 2 * _MARGIN) if detail else inner
     head, top = _head(said.title, lines, inner)
-    legend = _flow([_entry(*entry) for entry in _legend(nodes, scale, said.rooms)], inner, 14.0)
-    height = top + box.height + 14 + legend.height + _MARGIN - 4
+    # Above the drawing, where it is read before a map of a thousand nodes.
+    legend = _flow([_entry(*entry) for entry in _legend(nodes, colours, scale, said.rooms)], inner, 14.0)
+    start = top + legend.height + (14 if legend.height else 0)
+    height = start + box.height + _MARGIN - 4
     below = node_picture(detail, colours, styled=False, top=height) if detail else ""
     return picture(
         inner + 2 * _MARGIN,
         height + (_node_height(detail) if detail else 0),
         [
             *head,
-            _placed(box, _MARGIN, top),
-            _placed(legend, _MARGIN, top + box.height + 14),
+            _placed(legend, _MARGIN, top),
+            _placed(box, _MARGIN, start),
             below,
         ],
-        name=f"{root.name} topology",
-        described=" ".join([said.title, *lines]),
+        name=said.title if headline else f"{root.name} topology",
+        described=" ".join(lines if headline else [said.title, *lines]),
         styled=styled,
     )
 
@@ -813,7 +835,7 @@ def _entry(style: str, words: str) -> _Box:
 
 
 def _legend(
-    nodes: Sequence[GpuNode], scale: _Scale, rooms: Mapping[str, NodeRoom]
+    nodes: Sequence[GpuNode], colours: Mapping[str, int], scale: _Scale, rooms: Mapping[str, NodeRoom]
 ) -> Iterator[tuple[str, str]]:
     """Yield the style of each mark that is drawn, and what it means."""
     planned = any(_planned_gpus(node) for node in nodes)
@@ -835,9 +857,12 @@ def _legend(
         )
         yield "", f"numbers: {numbers}"
         return
+    jobs = sorted({user.key for node in nodes for user in _users_of(node).values() if not user.is_planned})
     others = any(holder.gpus for node in nodes for holder in node.holders if not holder.is_planned)
     marks = [state for node in nodes for state in state_marks(node)]
-    if others or marks.count("used") > sum(map(_planned_gpus, nodes)):
+    if 0 < len(jobs) <= _NAMED_JOBS:
+        yield from ((f"u{colours.get(job, 0)}", elided(job, 24)) for job in jobs)
+    elif others or marks.count("used") > sum(map(_planned_gpus, nodes)):
         yield ("u1", "in use, a colour for each job") if others else ("u6", "in use")
     yield from [("gpu-free", "free")] if "free" in marks else []
     yield from [("gpu-bad", "unhealthy")] if "bad" in marks else []
@@ -845,7 +870,8 @@ def _legend(
 
 def _tile(node: GpuNode, colours: Mapping[str, int], scale: _Scale, room: NodeRoom | None) -> _Box:
     space = _room_words(room) if room else ""
-    free = f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free"
+    after = " after this job" if _planned_gpus(node) else ""
+    free = f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free{after}"
     words = [free, space, node.machine, *remarks(node)]
     drawn = _large_tile(node, colours, room) if scale.named else _small_tile(node, room)
     group = titled([word for word in words if word], *drawn)
@@ -946,8 +972,9 @@ body { margin: 0; padding: 28px; font-family: system-ui, "Segoe UI", "DejaVu San
 main { max-width: 1320px; margin: auto; }
 svg { max-width: 100%; height: auto; }
 .cluster { overflow-x: auto; }
-.cluster svg { max-width: none; }
-.nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 18px; margin-top: 18px; }
+.cluster svg { max-width: none; display: block; margin: auto; }
+.nodes { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 408px), 408px)); gap: 18px; margin-top: 18px;
+  justify-content: center; }
 figure { margin: 0; }
 h2, summary { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
 li { margin: 4px 0; }
@@ -977,7 +1004,7 @@ def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
         tag, whose = ("details", "other machine type") if planned else ("details open", "machine type")
         figures = _figures(examples, colours)
         parts.append(f"<{tag}><summary>One node of each {whose}</summary>{figures}</details>")
-    name = _escaped(f"{snapshot.cluster or 'cluster'}: GPU topology")
+    name = _escaped(headline.title if headline else f"{snapshot.cluster or 'cluster'}: GPU topology")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'

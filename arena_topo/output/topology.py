@@ -80,18 +80,27 @@ def cluster_domains(snapshot: Snapshot) -> Domain:
 
 
 def select_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
-    """Return *snapshot* with only the nodes *names*; all of them where no name is given.
+    """Return *snapshot* with only the nodes *names*, or those of the domains *names*; all of them without a name.
 
-    Raises ``UsageError`` for a name that no node has.
+    Raises ``UsageError`` for a name that neither a node nor a domain of the fabric has.
     """
-    by_name = {node.name: node for node in snapshot.nodes}
+    if not names:
+        return snapshot
+    by_name = {node.name: [node] for node in snapshot.nodes}
+    for node in snapshot.nodes:
+        for domain in snapshot.fabric.paths.get(node.name, ()):
+            # A node comes before a domain of its name.
+            if not any(member.name == domain for member in by_name.setdefault(domain, [])):
+                by_name[domain].append(node)
+    # A node that is named twice is one node.
+    chosen: dict[str, GpuNode] = {}
     for name in names:
         if name not in by_name:
-            raise UsageError(f"there is no node {name}", hint="`arena-topo topology` lists the nodes")
-    # A name that is given twice is one node.
-    return (
-        replace(snapshot, nodes=tuple(by_name[name] for name in dict.fromkeys(names))) if names else snapshot
-    )
+            raise UsageError(
+                f"there is no node or domain {name}", hint="`arena-topo topology` lists the nodes and domains"
+            )
+        chosen |= {node.name: node for node in by_name[name]}
+    return replace(snapshot, nodes=tuple(chosen.values()))
 
 
 def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, level: int) -> Domain:
@@ -168,14 +177,18 @@ _STYLES = {"used": "blue", "free": "green", "bad": "red"}
 def cluster_tree(snapshot: Snapshot, *, colour: bool = False, width: int | None = None) -> str:
     """Return the tree of *snapshot*: domains, then nodes with a mark for each GPU, then the warnings.
 
-    Where *width* has no room for a line, no machine and no count of nodes is shown, and remarks stand below
-    their nodes.
+    Where *width* has no room for a line, remarks stand below their nodes; where that is not enough, no machine and
+    no count of nodes is shown either.
     """
     root = cluster_domains(snapshot)
     count = sum(1 for _ in root.all_nodes)
     with_nodes = count <= MOST_NODES
     tree = _aligned(_below(root, "", with_nodes=with_nodes))
     is_narrow = width is not None and any(_length(line) > width for line in tree)
+    if is_narrow:
+        # One long remark, such as a taint's name, hides no machine of other nodes.
+        tree = _aligned(_below(root, "", with_nodes=with_nodes, remarks_below=True))
+        is_narrow = any(_length(line) > (width or 0) for line in tree if _named(line))
     if is_narrow:
         tree = _aligned(_below(root, "", with_nodes=with_nodes, width=width))
     lines = [*_head(root, snapshot, count, width), *tree]
@@ -200,8 +213,10 @@ def _head(root: Domain, snapshot: Snapshot, count: int, width: int | None) -> It
         yield [Span(f"fabric: {fabric}", "dim")]
 
 
-def _below(domain: Domain, indent: str, *, with_nodes: bool, width: int | None = None) -> Iterator[Line]:
-    """Yield the lines below *domain*, in full, or as *width* has room for them."""
+def _below(
+    domain: Domain, indent: str, *, with_nodes: bool, width: int | None = None, remarks_below: bool = False
+) -> Iterator[Line]:
+    """Yield the lines below *domain*, in full, with the remarks on a node below it, or as *width* has room for them."""
     children: list[Domain | GpuNode] = [*domain.domains, *(domain.nodes if with_nodes else ())]
     for child in children:
         last = child is children[-1]
@@ -209,11 +224,11 @@ def _below(domain: Domain, indent: str, *, with_nodes: bool, width: int | None =
         below = indent + ("    " if last else "│   ")
         if isinstance(child, Domain):
             yield [branch, *_shortened(_domain_spans(child), branch, width)]
-            yield from _below(child, below, with_nodes=with_nodes, width=width)
+            yield from _below(child, below, with_nodes=with_nodes, width=width, remarks_below=remarks_below)
             continue
         words = ", ".join(remarks(child))
-        yield [branch, *_shortened(_node_spans(child, words), branch, width)]
-        if words and width is not None:
+        yield [branch, *_shortened(_node_spans(child, "" if remarks_below else words), branch, width)]
+        if words and (remarks_below or width is not None):
             yield [Span(f"{below}{words}", "dim")]
 
 

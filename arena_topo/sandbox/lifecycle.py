@@ -23,7 +23,7 @@ from typing import Any
 
 from arena_topo.errors import ArenaTopoError, UsageError
 from arena_topo.extras import require
-from arena_topo.files import state_folder
+from arena_topo.files import make_private, state_folder
 from arena_topo.model.objects import Object
 from arena_topo.sandbox import layouts
 
@@ -67,10 +67,7 @@ class Home:
 
     def prepare(self) -> None:
         """Create the folder, for its owner only; raises ``ArenaTopoError`` if it is another user's."""
-        # Like the XDG specification, for each folder that is missing on the way; mkdir's own parents ignore a
-        # mode.
-        for missing in reversed([path for path in self.folder.parents if not path.exists()]):
-            missing.mkdir(mode=0o700, exist_ok=True)
+        make_private(self.folder.parent)
         with contextlib.suppress(FileExistsError):
             self.folder.mkdir(mode=0o700)
         self.check()
@@ -196,13 +193,14 @@ def start(home: Home, layout: str = "", *, speed: float | None = None, port: int
     require("the sandbox", *_PACKAGES, extra="sandbox")
     layout = layouts.resolved(layout)
     if speed is not None and not 0 < speed < math.inf:
-        raise UsageError(f"--speed is invalid: {speed:g}", hint="give a number above 0, for example 10")
+        raise UsageError(f"--speed: {speed:g} is not above 0", hint="give a number above 0, for example 10")
     home.prepare()
     with _locked(home):
         current, settings = status(home), _settings(home)
         kept = current.layout if current.running or home.state.exists() else ""
         if kept and layout not in {"", kept}:
-            hint = f"start over with: arena-topo sandbox reset --layout {layout}"
+            layouts.load(layout, "1970-01-01T00:00:00Z")
+            hint = f"arena-topo sandbox reset --layout {layout} deletes its jobs, and starts over"
             raise UsageError(f"the sandbox already has the layout {kept}", hint=hint)
         kept_port = int(settings.get("port", 0))
         if current.running:
@@ -311,6 +309,12 @@ def _settings(home: Home) -> Mapping[str, Any]:
     except (OSError, ValueError):
         return {}
     return settings
+
+
+def address_of(home: Home) -> str:
+    """Return the host and port of the last run's server, nothing where there was none."""
+    port = _settings(home).get("port")
+    return f"127.0.0.1:{port}" if port else ""
 
 
 def _free_port() -> int:

@@ -1,5 +1,6 @@
 """Running the command line in this process, away from the user's own configuration."""
 
+import io
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -45,3 +46,11 @@ def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Serve:
         return transport
 
     return served
+
+
+class Typed(io.StringIO):
+    """What is typed on a terminal."""
+
+    def isatty(self) -> bool:
+        """Say that it is one."""
+        return True

@@ -44,6 +44,10 @@ def answer(seen: Seen) -> Reply:
         "/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs": named("in-ml"),
         "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ml/jobsets": named("set-in-ml"),
         "/api/v1/namespaces/default/pods": [pod("vgg16-worker-0"), pod("vgg16-worker-1")],
+        "/apis/batch/v1/namespaces/default/jobs": [
+            *named("vgg16-launcher"),
+            {"metadata": {"name": "indexed", "labels": {"arena-topo.dev/training-job": "true"}}},
+        ],
         "/api/v1/namespaces": named("default", "ml", "\x1b[2Jforged", "two\nlines", "turned\u202e"),
         "/api/v1/nodes": NODES,
         "/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues": named("research"),
@@ -51,7 +55,8 @@ def answer(seen: Seen) -> Reply:
     if path.endswith("/mpijobs/vgg16"):
         return Reply(body=json.dumps(mpijob("vgg16")).encode())
     if path == "/apis":
-        return Reply(body=json.dumps({"groups": [{"versions": [{"groupVersion": JOBSETS}]}]}).encode())
+        groups = [{"versions": [{"groupVersion": version}]} for version in (JOBSETS, "batch/v1")]
+        return Reply(body=json.dumps({"groups": groups}).encode())
     if path in lists:
         return Reply(body=json.dumps({"items": lists[path]}).encode())
     return status(404, "NotFound", "not served")
@@ -127,9 +132,10 @@ def completed(home: Path, *lines: Sequence[str]) -> list[list[str]]:
 
 
 OFFERED = {
-    ("get", ""): ["bert", "vgg16", "vgg19"],
+    ("get", ""): ["bert", "indexed", "vgg16", "vgg19"],  # a launcher is a Job too, and no training job
     ("logs", "vgg"): ["vgg16", "vgg19"],
-    ("delete", "vgg16", ""): ["bert", "vgg19"],
+    ("delete", "vgg16", ""): ["bert", "indexed", "vgg19"],
+    ("topology", ""): ["gpu-1", "gpu-2", "z"],
     ("get", "-n", "ml", ""): ["in-ml", "set-in-ml"],
     ("get", "--type=jobset", "-n", "ml", ""): ["set-in-ml"],
     ("logs", "vgg16", "-i", ""): ["vgg16-worker-0", "vgg16-worker-1"],

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena_topo.cli.errors import program_name, run
+from arena_topo.sandbox.lifecycle import Home
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Call
 
@@ -103,6 +104,20 @@ def test_a_misspelt_word_is_recognised_and_an_unlike_one_is_not(
     outcome = invoke(*args)
 
     assert 2 == outcome.code
-    assert "error: No such" in outcome.err
+    assert "error: there is no " in outcome.err
     assert hint in outcome.err
     assert bool(hint) == ("did you mean" in outcome.err.lower())
+
+
+def test_a_stopped_sandbox_is_said_to_be_stopped(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A refused connection to its address means that, and no wrong port."""
+    home = Home(tmp_path / "sandbox")
+    home.folder.mkdir()
+    home.settings.write_text('{"layout": "racks", "speed": 1.0, "port": 1}')
+    monkeypatch.setattr(Home, "of_user", lambda: home)
+    of_it, of_another = (invoke("list", f"--server=https://127.0.0.1:{port}") for port in (1, 2))
+
+    assert (1, "error: the sandbox is stopped\nhint: arena-topo sandbox start\n") == (of_it.code, of_it.err)
+    assert "error: the connection to the server 127.0.0.1:2 was refused" in of_another.err

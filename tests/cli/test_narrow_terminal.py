@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "describe": (("describe", "there"), ("describe", "failed"), ("describe", "waits")),
     "events": (("events", "there"), ("events", "waits")),
     "wait": (("wait", "there", "--for=running"), ("wait", "there", "--for=deleted", "--timeout=1s")),
+    "why": (("why", "there"), ("why", "waits"), ("why", "failed")),
     "exec": (("exec", "there", "--", "true"),),
     "attach": (("attach", "waits"),),
     "topology": (("topology",), ("topology", "dgx-a100-1"), ("topology", "--fragmentation")),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.auto import check_installed, choose_backend, with_cluster_facts
+from arena_topo.gang.auto import check_installed, check_queue, choose_backend, with_cluster_facts
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.gang import ClusterFacts, Policy, Program
 from tests.gang.jobs import ALPHA, V1, V2, gang
@@ -78,6 +78,17 @@ def test_what_was_passed_over_is_told(known_facts: dict[str, Any], words: str) -
 
     assert chosen.reasons[0].startswith(words)
     assert "MPIJob v2beta1 keeps scheduling gates" == chosen.reasons[-1]
+
+
+@pytest.mark.parametrize("backend", ["gates", "native", "coscheduling", "koordinator", "ack"])
+def test_a_queue_where_there_are_none_is_refused(backend: str) -> None:
+    """Its name would be dropped without a word; without one, and where there are queues, nothing is said."""
+    with pytest.raises(
+        UsageError, match=f"--queue=q: the gang scheduler here is {backend}, which has no queues"
+    ):
+        check_queue(backend, "q")
+    check_queue(backend, "")
+    check_queue("volcano", "q")
 
 
 def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:

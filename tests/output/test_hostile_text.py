@@ -92,6 +92,6 @@ def test_a_finding_shows_what_others_wrote() -> None:
     finding = Finding(
         topic="x", state=State.OK, found=HOSTILE, evidence=HOSTILE, follows=HOSTILE, command=HOSTILE
     )
-    text = findings_text([finding])
+    text = findings_text([finding], [finding.found], verbose=True)
     check_seen(text)
-    assert 7 == len(text.splitlines())
+    assert 9 == len(text.splitlines())

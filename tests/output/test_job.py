@@ -232,6 +232,32 @@ PAGES: dict[str, Callable[[], str]] = {
 }
 
 
+def happened(reason: str, pod: int, seconds: int, kind: str = "Normal") -> JobEvent:
+    """Return an event of the pod *pod*, which was seen *seconds* ago."""
+    return JobEvent(f"pod/job-worker-{pod}", kind, reason, f"of {pod}", LATER - timedelta(seconds=seconds))
+
+
+def test_alike_events_are_one_with_their_number() -> None:
+    """The last of each type and reason, in the order of time, and how to see each; a plan says what enforces it."""
+    events = [happened("Started", 0, 5), happened("Scheduled", 0, 9), happened("Scheduled", 1, 7)]
+    events += [happened("Failed", 0, 8), happened("Failed", 1, 1, "Warning")]
+    job = replace(WAITS, plan=replace(PLAN, enforced="each on its node, by gates; a recreated worker waits"))
+    short, whole = (
+        job_page(job, events, LATER, all_events=every).split("\nEvents:\n") for every in (False, True)
+    )
+    rows = [line.split()[2:4] for line in short[1].splitlines()[1:-1]]
+
+    assert [
+        ["Failed", "pod/job-worker-0"],
+        ["Scheduled", "x2"],
+        ["Started", "pod/job-worker-0"],
+        ["Failed", "pod/job-worker-1"],
+    ] == rows
+    assert "  (5 in all: --events)" == short[1].splitlines()[-1]
+    assert ["9s", "8s", "7s", "5s", "1s"] == [line.split()[0] for line in whole[1].splitlines()[1:]]
+    assert "\n  enforced: each on its node, by gates\n            a recreated worker waits\n" in short[0]
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_answers_each_question(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it is, why it waits, what to do, where it should be, where it is, and what happened, in what room there is."""

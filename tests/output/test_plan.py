@@ -228,9 +228,9 @@ CLUSTER = Snapshot(
     ],
 )
 def test_a_plan_is_as_it_was_looked_at(name: str, demand: Demand) -> None:
-    """One file for each kind of answer, and the documents with every field of the placement."""
+    """One file for each kind of answer with its reasons, and the documents with every field of the placement."""
     form = name.partition(".")[2].replace("txt", "text")
-    text = render_plan("vgg", plan(demand, CLUSTER), CLUSTER, form)
+    text = render_plan("vgg", plan(demand, CLUSTER), CLUSTER, form, why=True)
 
     assert golden(f"plan/{name}", text) == text
 
@@ -241,6 +241,48 @@ def test_a_refusal_is_a_document_too() -> None:
 
     assert ("vgg", False) == (found["name"], found["fits"])
     assert found["remedies"]
+
+
+def test_without_reasons_a_plan_is_its_answer_and_what_to_type_next() -> None:
+    """Headline, table, forecast, the first note, and one line that says how to see the rest."""
+    rate = Range(40.0, 60.0, 93.15)
+    answer = replace(
+        placed(Demand(9, 1), CLUSTER),
+        prediction=Prediction(rate, Transport.NVLINK, Transport.TCP, ("an assumption",), rate, rate),
+        notes=("the first", "the second"),
+    )
+    lines = render_plan("vgg", answer, CLUSTER, submit="arena-topo submit -f vgg.yaml").splitlines()
+
+    assert ("vgg", "") == (lines[0].split()[0], lines[1])
+    assert ["NODE", "WORKERS", "GPUS", "DOMAIN"] == lines[2].split()
+    assert [
+        "predicted busbw 60 GB/s (40 to 93.2): tcp across nodes, nvlink inside",
+        "note: the first",
+        "next: arena-topo submit -f vgg.yaml; reasons, assumptions and 1 more note: --why",
+    ] == lines[3 + len(answer.shares) :]
+
+
+def test_a_plan_calls_one_figure_busbw() -> None:
+    """What pods will probably see; the rates of links, which decide among places, have another name."""
+    rate = Range(40.0, 60.0, 93.15)
+    answer = replace(
+        placed(Demand(4, 1), CLUSTER), prediction=Prediction(rate, Transport.NVLINK, inside_busbw=rate)
+    )
+    text = render_plan("vgg", answer, CLUSTER, why=True)
+
+    assert 1 == text.lower().count("busbw")
+    assert ["Predicted busbw"] == [line for line in text.splitlines() if "busbw" in line.lower()]
+
+
+def test_when_a_plan_starts_does_not_repeat_the_plan() -> None:
+    """One line says where, and the next one when; with reasons both stand below them."""
+    answer, starts = plan(Demand(4, 1), CLUSTER), (estimate(0, 0, 0), MOMENT)
+    short, whole = (render_plan("vgg", answer, CLUSTER, starts=starts, why=why) for why in (False, True))
+
+    assert ["vgg", "starts now"] == [short.split()[0], short.splitlines()[1]]
+    assert 2 == len(short.splitlines())
+    assert "\nWhy\n" in whole
+    assert whole.endswith("\n\nstarts now\n")
 
 
 @pytest.mark.parametrize("form", ["svg", "html"])
@@ -254,15 +296,16 @@ def test_the_picture_shows_the_gang_on_its_gpus(form: str) -> None:
 
 @pytest.mark.parametrize("form", ["svg", "html"])
 def test_a_picture_has_a_headline(form: str) -> None:
-    """The job, its workers, each busbw by its name, and why."""
+    """The job, its workers, what they will probably see, and what to know first."""
     answer = placed(Demand(4, 1), CLUSTER)
     rate = Range(40.0, 60.0, 93.15)
-    answer = replace(answer, prediction=Prediction(rate, Transport.NVLINK, inside_busbw=rate))
+    prediction = Prediction(rate, Transport.NVLINK, inside_busbw=rate)
+    answer = replace(answer, prediction=prediction, warnings=("a warning",))
     drawn = render_plan("vgg", answer, CLUSTER, form)
 
     assert f">vgg: 4 workers of 1 GPU on node {answer.domain}<" in drawn
-    assert ">predicted busbw: whole gang 60 GB/s (40 to 93" in drawn
-    assert f">level: {answer.why[1].chosen}, as {answer.why[1].bound}<" in drawn
+    assert ">predicted busbw 60 GB/s (40 to 93.2): nvlink inside<" in drawn
+    assert ">warning: a warning<" in drawn
 
 
 @pytest.mark.parametrize("form", ["svg", "html"])
@@ -289,6 +332,16 @@ def test_the_picture_of_a_plan_on_one_node_shows_the_cluster_and_the_node(form: 
     assert [] == [node.name for node in CLUSTER.nodes if f">{node.name}<" not in drawn]
     assert 'class="card chosen"' in drawn
     assert "links as published: " in drawn
+
+
+def test_a_picture_says_that_gpus_are_free_after_the_job() -> None:
+    """The job that is planned is drawn as if it ran: what is free is what it leaves, there and on its nodes."""
+    drawn = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, "svg")
+    free = sum(node.gpu_free for node in CLUSTER.nodes) - 4
+
+    assert f"{free} of 24 GPUs free after this job<" in drawn
+    assert ">after this job<" in drawn
+    assert "after this job" not in render_plan("vgg", plan(Demand(3, 8), CLUSTER), CLUSTER, "svg")
 
 
 @pytest.mark.parametrize("form", ["svg", "html"])
@@ -319,7 +372,7 @@ def test_a_prediction_is_told_as_a_range() -> None:
     answer = placed(Demand(4, 1), CLUSTER)
     rates = Range(40.0, 60.0, 93.15), Range(80.0, 90.0, 100.0)
     guess = Prediction(rates[0], Transport.NVLINK, Transport.TCP, ("calibration: x",), rates[1], rates[0])
-    text = render_plan("vgg", replace(answer, prediction=guess), CLUSTER)
+    text = render_plan("vgg", replace(answer, prediction=guess), CLUSTER, why=True)
 
     assert "whole gang     60 GB/s (40 to 93.2)\n" in text
     assert "inside a node  90 GB/s (80 to 100), nvlink\n" in text
@@ -329,7 +382,7 @@ def test_a_prediction_is_told_as_a_range() -> None:
 
 def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
     """What has no room is named, and what it would mean is not explained."""
-    text = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, width=40)
+    text = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, width=40, why=True)
 
     assert "\nNODE" in text
     assert "BEST" not in text.replace("hidden: BEST", "")
@@ -347,7 +400,7 @@ def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
 def test_a_long_table_says_what_it_leaves_out(count: int, left: str) -> None:
     """How many nodes, and how to see them all."""
     nodes = Snapshot(tuple(machine(f"n{index}") for index in range(count)))
-    lines = render_plan("vgg", plan(Demand(count, 8), nodes), nodes).splitlines()
+    lines = render_plan("vgg", plan(Demand(count, 8), nodes), nodes, why=True).splitlines()
 
     assert 40 == sum(line.startswith("n") and not line.startswith("note") for line in lines)
     assert left in lines
@@ -479,8 +532,7 @@ def test_the_jobs_that_end_before_are_named() -> None:
         estimate_lines(estimate(1, 2, 3, after=("a/1", "a/2", "a/3", "a/4", "a/5")), MOMENT), colour=False
     )
     assert (
-        "When\n"
-        "  in about 2m (1m to 3m)\n"
+        "starts in about 2m (1m to 3m)\n"
         "  after a/1 has ended, by its deadline\n"
         "  after a/2 has ended, by its deadline\n"
         "  after a/3 has ended, by its deadline\n"

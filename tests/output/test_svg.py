@@ -204,7 +204,7 @@ def test_sockets_pcie_roots_and_nics_are_drawn() -> None:
 @pytest.mark.parametrize("kind", ["v100", "h200", "l40s", "dgxa100"])
 def test_the_legend_lists_what_is_drawn(kind: str) -> None:
     """Each kind of link, arc and pill that the drawing has, and no other."""
-    node = machine("node-0", kind, vgg16=(0,))
+    node = machine("node-0", kind, vgg16=(0,), bert=(1,))
     svg = node_picture(node)
     assert node.links is not None
     every = [node.links.between(a, b) for a, b in combinations(range(node.links.size), 2)]
@@ -223,6 +223,13 @@ def test_the_legend_lists_what_is_drawn(kind: str) -> None:
     assert ">unhealthy<" not in svg
 
 
+def test_a_worker_that_has_the_node_to_itself_is_named_once() -> None:
+    """In the legend; tags tell workers apart where there are several."""
+    alone, shared = machine("n", vgg16=(0, 1)), machine("n", vgg16=(0, 1), bert=(2,))
+
+    assert [0, 3] == [node_picture(node).count("badge") for node in (alone, shared)]
+
+
 # The drawing of a cluster, small and large.
 
 
@@ -231,7 +238,7 @@ def test_the_cluster_shows_domains_and_a_square_for_each_gpu() -> None:
     svg = cluster_picture(small_cluster())
     root = ET.fromstring(svg)
     squares = [square for square in root.iter(f"{SVG}rect") if square.get("width") == "13"]
-    legend = {"in use, a colour for each job", "free"}
+    legend = {"team-a/vgg16", "team-a/bert", "free"}
 
     assert 28 + len(legend) == len(squares)
     assert legend <= {text.text for text in root.iter(f"{SVG}text")}
@@ -268,5 +275,5 @@ def test_a_drawing_can_be_read_aloud() -> None:
         cluster_picture(small_cluster(), headline=Headline("vgg: 1 worker", ("busbw: 5 GB/s",)))
     )
 
-    assert "prod topology" == root.findtext(f"{SVG}title")
-    assert "vgg: 1 worker busbw: 5 GB/s 4 nodes  ·  14 of 28 GPUs free" == root.findtext(f"{SVG}desc")
+    assert "vgg: 1 worker" == root.findtext(f"{SVG}title")
+    assert "busbw: 5 GB/s 4 nodes  ·  14 of 28 GPUs free" == root.findtext(f"{SVG}desc")

@@ -15,7 +15,9 @@ from arena_topo.model.cluster import (
     NumaZones,
     ShareMode,
     Snapshot,
+    Taint,
 )
+from arena_topo.output.render import render_topology
 from arena_topo.output.topology import MOST_NODES, cluster_domains, cluster_tree, node_view, select_nodes
 from tests.output.clusters import machine, small_cluster
 from tests.output.golden import golden, too_wide, uncoloured
@@ -100,6 +102,18 @@ def test_domains_and_nodes_are_in_the_order_in_which_people_count() -> None:
     assert ["gpu-2", "gpu-9"] == [node.name for node in tree.domains[0].nodes]
 
 
+def test_a_long_remark_hides_no_machine() -> None:
+    """It stands below its node, where the lines without it have room; a narrower terminal hides the machines."""
+    tainted = replace(machine("a0"), taints=(Taint("example.com/" + "x" * 60, "", "NoSchedule"),))
+    snapshot = Snapshot((tainted, machine("a1")))
+    medium, narrow = (cluster_tree(snapshot, width=width) for width in (60, 30))
+
+    assert 2 == medium.count("8xV100-cubemesh")
+    assert "hidden" not in medium
+    assert "│   taint example.com/" in medium
+    assert (0, True) == (narrow.count("8xV100-cubemesh"), "hidden: machines" in narrow)
+
+
 def test_nodes_are_chosen_by_name() -> None:
     """In the order given, each once; a name that no node has is an error."""
     snapshot = small_cluster()
@@ -108,8 +122,21 @@ def test_nodes_are_chosen_by_name() -> None:
         node.name for node in select_nodes(snapshot, ["l40s-0", "v100-0", "l40s-0"]).nodes
     ]
     assert snapshot is select_nodes(snapshot, [])
-    with pytest.raises(UsageError, match="there is no node gpu-9"):
+    with pytest.raises(UsageError, match="there is no node or domain gpu-9"):
         select_nodes(snapshot, ["gpu-9"])
+
+
+def test_a_domain_stands_for_its_nodes() -> None:
+    """A rack is drawn as the cluster is; a node of the same name comes first."""
+    nodes = tuple(GpuNode(name, allocatable={"nvidia.com/gpu": 8}) for name in ("a", "b", "c"))
+    fabric = Fabric(("rack",), {"a": ("r1",), "b": ("r1",), "c": ("a",)})
+    snapshot = Snapshot(nodes, fabric)
+
+    assert ["a", "b"] == [node.name for node in select_nodes(snapshot, ["r1"]).nodes]
+    text = render_topology(snapshot, ["r1"])
+    assert "rack r1" in text
+    assert "c" not in text.split()
+    assert "a" == select_nodes(snapshot, ["a"]).nodes[0].name
 
 
 def test_domains_count_what_is_below_them() -> None:

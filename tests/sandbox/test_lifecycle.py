@@ -95,7 +95,7 @@ def test_a_running_sandbox_keeps_its_layout(home: Home) -> None:
         lifecycle.start(home, "racks")
 
     assert caught.value.message == "the sandbox already has the layout two-dgx1"
-    assert caught.value.hint == "start over with: arena-topo sandbox reset --layout racks"
+    assert caught.value.hint == "arena-topo sandbox reset --layout racks deletes its jobs, and starts over"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_the_same_options_find_the_running_sandbox(home: Home) -> None:
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
 def test_a_speed_is_a_positive_number(tmp_path: Path, speed: float) -> None:
     """Anything else is refused before anything starts."""
-    with pytest.raises(UsageError, match="--speed is invalid"):
+    with pytest.raises(UsageError, match="--speed: "):
         lifecycle.start(Home(tmp_path / "home"), speed=speed)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo import __version__
-from arena_topo.cli.declare import argument, command, switch
+from arena_topo.cli.declare import argument, command, output_format, switch
 from arena_topo.cli.options.common import KubeFlags
 
 
@@ -17,6 +17,7 @@ class VersionFlags:
     client: bool = switch("--client", help="Do not contact the cluster.")
     short: bool = switch("--short", help="Print only the version number of arena-topo.")
     verbose: bool = switch("-v", "--verbose", help="Print what arena-topo runs on, and its templates too.")
+    output: str = output_format("text", "json", "yaml")
     kube: KubeFlags
 
 
@@ -26,15 +27,26 @@ def version(flags: VersionFlags) -> None:
     if flags.short:
         click.echo(f"v{__version__}")
         return
+    if flags.output != "text":
+        from arena_topo.output.text import document
+
+        server = None if flags.client else _server_version(flags.kube)
+        click.echo(document({"client": f"v{__version__}", "server": server}, flags.output), nl=False)
+        return
     click.echo(f"arena-topo: v{__version__}")
     if flags.verbose:
         _print_details()
     if not flags.client:
-        from arena_topo.kube.session import connect
         from arena_topo.model.text.words import printable
 
-        server = connect(flags.kube).get("/version")
-        click.echo(f"Server: {printable(str(server.get('gitVersion') or 'unknown'))}")
+        click.echo(f"Server: {printable(_server_version(flags.kube) or 'unknown')}")
+
+
+def _server_version(connection: KubeFlags) -> str | None:
+    from arena_topo.kube.session import connect
+
+    version = connect(connection).get("/version").get("gitVersion")
+    return str(version) if version else None
 
 
 def _print_details() -> None:

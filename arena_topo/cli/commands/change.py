@@ -29,6 +29,7 @@ from arena_topo.cli.options.common import (
     duration,
     go_flag,
     job_name,
+    job_names,
     job_type,
     wait_limit,
 )
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 class ResumeFlags:
     """What ``resume`` takes."""
 
-    name: str = job_name()
+    names: tuple[str, ...] = job_names()
     type: str = job_type()
     wait: float | None = wait_timeout()
     kube: KubeFlags
@@ -72,29 +73,37 @@ def resume(flags: ResumeFlags) -> ExitCode:
     """Start jobs that are suspended, wait or were interrupted.
 
     A job that arena-topo suspend stopped, or that did not fit, is planned again and started; one whose submission was
-    interrupted continues with its plan; workers that the operator recreated return to their nodes. --wait keeps
-    trying until there is a placement. The exit code is 3 when the job still does not fit.
+    interrupted continues with its plan; workers that the operator recreated return to their nodes; one that runs
+    stays as it is. --wait keeps trying until there is a placement. The exit code is 3 when a job still does not fit.
+
+    \b
+      arena-topo resume vgg16 resnet50
     """
+    from arena_topo.cli.errors import for_each
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.reserve import WaitPolicy
-    from arena_topo.jobs.resume import resume_job
+    from arena_topo.jobs.resume import Unplanned, resume_job
     from arena_topo.kube.session import connect
     from arena_topo.model.plan_record import Stage
     from arena_topo.model.text.words import plural
 
     session = of_type(connect(flags.kube), flags.type)
-    placed = resume_job(
-        session, flags.name, WaitPolicy(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
-    )
-    if placed is None:
-        click.echo(f"The job {flags.name} is resumed")
+
+    def resumed(name: str) -> ExitCode:
+        placed = resume_job(
+            session, name, WaitPolicy(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
+        )
+        if isinstance(placed, Unplanned):
+            click.echo(f"The job {name} is {placed.value}")
+            return ExitCode.OK
+        print_placement(name, placed)
+        if placed.record.stage is Stage.WAITING:
+            return ExitCode.DOES_NOT_FIT
+        click.echo(f"The job {name} is placed; {plural(placed.released, 'worker')} released")
         return ExitCode.OK
-    print_placement(flags.name, placed)
-    if placed.record.stage is Stage.WAITING:
-        return ExitCode.DOES_NOT_FIT
-    click.echo(f"The job {flags.name} is placed; {plural(placed.released, 'worker')} released")
-    return ExitCode.OK
+
+    return for_each(flags.names, resumed)
 
 
 # ``arena-topo suspend``.
@@ -104,7 +113,7 @@ def resume(flags: ResumeFlags) -> ExitCode:
 class SuspendFlags:
     """What ``suspend`` takes."""
 
-    name: str = job_name()
+    names: tuple[str, ...] = job_names()
     type: str = job_type()
     wait: bool = go_flag("--wait", default=True, help="Wait until its pods are gone; true by default.")
     timeout: float = wait_limit()
@@ -112,29 +121,34 @@ class SuspendFlags:
 
 
 @command("suspend", SuspendFlags)
-def suspend(flags: SuspendFlags) -> None:
+def suspend(flags: SuspendFlags) -> ExitCode:
     """Stop jobs for now, and free their GPUs.
 
     Its pods are deleted; the job itself stays, and nothing is reserved for it. arena-topo resume plans it again and starts it from its
     beginning: what its program did not save is lost.
 
     \b
-      arena-topo suspend vgg16
+      arena-topo suspend vgg16 resnet50
       arena-topo resume vgg16
     """
+    from arena_topo.cli.errors import for_each
     from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.resume import suspend_job, wait_until_stopped
     from arena_topo.kube.session import connect
 
     session = of_type(connect(flags.kube), flags.type)
-    served = suspend_job(session, flags.name)
-    if served is None:
-        say(f"the job {flags.name} is suspended already")
-        return
-    if flags.wait:
-        wait_until_stopped(session, served, timeout=flags.timeout)
-    click.echo(f"The job {flags.name} is suspended")
-    say(f"arena-topo resume {flags.name} plans and starts it again")
+
+    def suspended(name: str) -> None:
+        served = suspend_job(session, name)
+        if served is None:
+            say(f"the job {name} is suspended already")
+            return
+        if flags.wait:
+            wait_until_stopped(session, served, timeout=flags.timeout)
+        click.echo(f"The job {name} is suspended")
+        say(f"arena-topo resume {name} plans and starts it again")
+
+    return for_each(flags.names, suspended)
 
 
 # ``arena-topo scale``.

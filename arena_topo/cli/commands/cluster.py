@@ -196,7 +196,7 @@ def doctor(flags: DoctorFlags) -> ExitCode:
       arena-topo doctor -n research -o json
     """
     from arena_topo.cluster.capabilities import detect
-    from arena_topo.cluster.doctor import diagnose
+    from arena_topo.cluster.doctor import diagnose, verdict
     from arena_topo.jobs.other_plans import reservations
     from arena_topo.kube.session import connect
     from arena_topo.model.reports import State
@@ -210,7 +210,11 @@ def doctor(flags: DoctorFlags) -> ExitCode:
         reservations_finding(reservations(session)),
     )
     if flags.output == "wide":
-        print_page(findings_text(findings, verbose=flags.verbose, paint=status_paint(), width=columns()))
+        print_page(
+            findings_text(
+                findings, verdict(findings), verbose=flags.verbose, paint=status_paint(), width=columns()
+            )
+        )
     else:
         from arena_topo.output.text import document
 

@@ -122,7 +122,8 @@ def _rows_of_command(defaults: Defaults, name: str, options: Sequence[click.Opti
         setting = defaults.find(name, option.opts, multiple=option.multiple)
         if setting is None:
             default = option.default if isinstance(option.default, str | int | float) else ""
-            setting = Setting((str(default),), "default")
+            written = str(default).lower() if isinstance(default, bool) else str(default)
+            setting = Setting((written,), "default")
         yield _row(option, setting, name)
 
 
@@ -167,7 +168,8 @@ def _check(defaults: Defaults, commands: _Commands, context: click.Context) -> N
                 key,
                 setting,
                 f"no command has a flag --{key}",
-                "arena-topo COMMAND --help lists its flags",
+                "arena-topo COMMAND --help-all lists its flags",
+                keys,
             )
     for name, section in defaults.profile.commands.items():
         if name not in commands:

@@ -10,7 +10,7 @@ import click
 
 from arena_topo.cli.declare import command, option, text
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.common import KubeFlags, duration
+from arena_topo.cli.options.common import KubeFlags, Whole, duration
 from arena_topo.cli.terminal import say
 from arena_topo.extras import require
 
@@ -51,7 +51,7 @@ def _metrics_port() -> int:
     """Declare ``--metrics-port``."""
     value: int = option(
         "--metrics-port",
-        type=click.IntRange(0, 65535),
+        type=Whole(0, 65535),
         default=0,
         metavar="PORT",
         help="Port at which Prometheus reads the controller's metrics. None by default; it needs arena-topo[controller].",

@@ -121,7 +121,7 @@ def _run(
 ) -> int:
     from arena_topo.jobs.logs.follow import parse_instances
     from arena_topo.jobs.logs.many import running_instance
-    from arena_topo.kube.remote import start
+    from arena_topo.kube.remote import Starter
     from arena_topo.kube.resources import PODS
     from arena_topo.kube.session import connect
 
@@ -138,7 +138,7 @@ def _run(
     if greet:
         say(f"Hello! Arena attach the container {chosen} of instance {pod['metadata']['name']}")
     path = PODS.path(session.namespace, pod["metadata"]["name"])
-    process = start(kube, path, command_words, container=chosen, tty=tty, stdin=stdin)
+    process = Starter(kube).start(path, command_words, container=chosen, tty=tty, stdin=stdin)
     return _run_to_the_end(process, stdin=stdin, tty=tty)
 
 

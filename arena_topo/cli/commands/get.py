@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import command, switch
+from arena_topo.cli.declare import command, output_format, switch
 from arena_topo.cli.options.common import (
     KubeFlags,
     OutputForm,
     job_name,
+    job_names,
     job_type,
     output_form,
     print_documents,
 )
 from arena_topo.cli.terminal import columns, print_out, print_page, print_table, say, status_paint, warn
-from arena_topo.errors import ApiError, DocumentError, UsageError
+from arena_topo.errors import ApiError, DocumentError, ExitCode, UsageError
 from arena_topo.model.job_view import JobStatus, JobView
 from arena_topo.model.text.words import printable
 
 if TYPE_CHECKING:
     from arena_topo.cluster.gpu_metrics import Prometheus, Uses
     from arena_topo.kube.session import Session
-    from arena_topo.model.job_view import Instance
+    from arena_topo.model.job_view import Instance, JobEvent
 
 _TABLES = ("", "wide")
 
@@ -34,7 +35,7 @@ _TABLES = ("", "wide")
 class GetFlags:
     """What ``get`` takes."""
 
-    name: str = job_name()
+    names: tuple[str, ...] = job_names()
     type: str = job_type()
     output: OutputForm | None = output_form(
         "wide",
@@ -52,34 +53,50 @@ class GetFlags:
 
 
 @command("get", GetFlags)
-def get(flags: GetFlags) -> None:
+def get(flags: GetFlags) -> ExitCode:
     """Show jobs and their instances.
 
     \b
       arena-topo get vgg16 --type mpijob
+      arena-topo get vgg16 resnet50
       arena-topo get vgg16 -o json | jq -r .status
       arena-topo get vgg16 -o custom-columns=NODES:.instances[*].node
     """
+    from arena_topo.cli.errors import for_each
     from arena_topo.jobs.lookup import fetch_job_view, of_type
     from arena_topo.kube.session import connect
 
-    session, form = of_type(connect(flags.kube), flags.type), flags.output or OutputForm("")
+    form = flags.output or OutputForm("")
+    if flags.watch and len(set(flags.names)) > 1:
+        raise UsageError("--watch follows one job", hint="arena-topo list --watch follows all of them")
+    if flags.watch and form.word not in _TABLES:
+        raise UsageError(f"--watch prints a table, not {form.word}", hint="leave out -o, or -o wide")
+    session = of_type(connect(flags.kube), flags.type)
     if flags.watch:
-        _watch(session, flags, form)
-        return
-    job = fetch_job_view(session, flags.name)
-    # As kubectl prints it, for pipes into kubectl.
-    if form.word == "name":
-        click.echo(job.full_name)
-    elif form.word in _TABLES:
-        _print_job(session, job, flags, wide=form.word == "wide")
-    else:
-        from arena_topo.manifest.fresh import as_submitted
-        from arena_topo.output.job import job_document
+        _watch(session.patient(), flags.names[0], flags, form)
+        return ExitCode.OK
+    documents: list[dict[str, object]] = []
 
-        # With its manifest a saved job can be run again after it was deleted.
-        shown = {**job_document(job), "manifest": as_submitted(job.manifest)}
-        print_documents(form, [shown], single=True)
+    def shown(name: str) -> None:
+        job = fetch_job_view(session, name)
+        # As kubectl prints it, for pipes into kubectl.
+        if form.word == "name":
+            click.echo(job.full_name)
+        elif form.word in _TABLES:
+            if name != flags.names[0]:
+                click.echo()
+            _print_job(session, job, flags, wide=form.word == "wide")
+        else:
+            from arena_topo.manifest.fresh import as_submitted
+            from arena_topo.output.job import job_document
+
+            # With its manifest a saved job can be run again after it was deleted.
+            documents.append({**job_document(job), "manifest": as_submitted(job.manifest)})
+
+    code = for_each(flags.names, shown)
+    if documents:
+        print_documents(form, documents, single=len(set(flags.names)) == 1)
+    return code
 
 
 def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: bool) -> None:
@@ -106,16 +123,13 @@ def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: boo
         say(f"hint: {printable(job.advice)}", style="hint")
 
 
-def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
+def _watch(session: "Session", name: str, flags: GetFlags, form: OutputForm) -> None:
     """Print the job, and then its status and each instance when they change, until it has ended or is deleted."""
     from arena_topo.jobs.lookup import job_not_found, with_queue
     from arena_topo.jobs.watch import JobWatch
     from arena_topo.output.job import fitted_instances, instance_row
     from arena_topo.output.text import aligned, column_widths
 
-    if form.word not in _TABLES:
-        raise UsageError(f"--watch prints a table, not {form.word}", hint="leave out -o, or -o wide")
-    name = flags.name
     watch, key = JobWatch(session, name=name), (session.namespace, name)
     job = watch.views().get(key)
     if job is None:
@@ -155,6 +169,7 @@ class DescribeFlags:
 
     name: str = job_name()
     events: bool = switch("--events", help="Print each event, where alike ones are counted.")
+    output: str = output_format("text", "json", "yaml")
     type: str = job_type()
     kube: KubeFlags
 
@@ -165,30 +180,53 @@ def describe(flags: DescribeFlags) -> None:
 
     \b
       arena-topo describe vgg16
+      arena-topo describe vgg16 -o json | jq .events
     """
     from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
 
-    print_page(page_of(of_type(connect(flags.kube), flags.type), flags.name, all_events=flags.events))
+    session = of_type(connect(flags.kube), flags.type)
+    if flags.output == "text":
+        print_page(page_of(session, flags.name, all_events=flags.events))
+        return
+    from arena_topo.output.job import job_document
+    from arena_topo.output.text import document
+
+    job, events = _with_events(session, flags.name)
+    listed = [
+        {
+            "object": event.source,
+            "type": event.kind,
+            "reason": event.reason,
+            "message": event.message,
+            "lastSeen": event.last_seen.isoformat(),
+        }
+        for event in events or ()
+    ]
+    click.echo(document({**job_document(job), "events": listed}, flags.output), nl=False)
 
 
 def page_of(session: "Session", name: str, *, all_events: bool = False) -> str:
     """Return all about the job *name*, with colours where stdout wants them. Raises ``NotFound``."""
-    from datetime import UTC, datetime
+    from arena_topo.output.job import job_page
 
+    job, events = _with_events(session, name)
+    now = datetime.now(UTC)
+    return job_page(job, events, now, all_events=all_events, paint=status_paint(), width=columns())
+
+
+def _with_events(session: "Session", name: str) -> "tuple[JobView, Sequence[JobEvent] | None]":
+    """Return the job *name* and its events, None where the user cannot list them."""
     from arena_topo.errors import Forbidden
     from arena_topo.jobs.lookup import fetch_job_view
     from arena_topo.jobs.status import job_events
-    from arena_topo.output.job import job_page
 
     job = fetch_job_view(session, name)
     try:
-        events = job_events(session, job)
+        return job, job_events(session, job)
     # The rest is worth reading without them.
     except Forbidden:
-        events = None
-    now = datetime.now(UTC)
-    return job_page(job, events, now, all_events=all_events, paint=status_paint(), width=columns())
+        return job, None
 
 
 # ``arena-topo events``.
@@ -223,7 +261,7 @@ def events(flags: EventsFlags) -> None:
     from arena_topo.output.text import WIDER, aligned, column_widths
 
     session = of_type(connect(flags.kube), flags.type)
-    watch = EventWatch(session, flags.name, follow=flags.watch)
+    watch = EventWatch(session.patient() if flags.watch else session, flags.name, follow=flags.watch)
     now, paint = datetime.now(UTC), status_paint()
     if not watch.first and not flags.watch:
         from arena_topo.jobs.lookup import find_job

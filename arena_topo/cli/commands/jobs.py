@@ -1,11 +1,13 @@
 """``arena-topo delete``, ``prune`` and ``wait``: what is done with several jobs, one after the other."""
 
+import sys
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import command, option, switch
+from arena_topo.cli.declare import command, option, switch, text
 from arena_topo.cli.options.common import (
     KubeFlags,
     Notation,
@@ -18,12 +20,23 @@ from arena_topo.cli.options.common import (
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound, UsageError
 
+if TYPE_CHECKING:
+    from arena_topo.kube.session import Session
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteFlags:
     """What ``delete`` takes."""
 
-    names: tuple[str, ...] = job_names()
+    names: tuple[str, ...] = job_names(required=False)
+    selector: str = text(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        help="Delete the jobs with these labels, for example team=vision.",
+    )
+    every: bool = switch("--all", help="Delete all jobs of the namespace.")
+    yes: bool = switch("-y", "--yes", help="Do not ask before jobs are deleted that were not named.")
     type: str = job_type()
     wait: bool = go_flag("--wait", default=True, help="Wait until the jobs are gone; true by default.")
     timeout: float = wait_limit()
@@ -36,33 +49,60 @@ def delete(flags: DeleteFlags) -> ExitCode:
     """Delete jobs.
 
     A job is deleted with its pods and everything that was created for it. A name that does not exist is reported,
-    and the others are deleted anyway.
+    and the others are deleted anyway. With -l or --all a terminal is asked first; without one --all needs -y.
 
     \b
       arena-topo delete vgg16 resnet50
+      arena-topo delete -l team=vision
     """
-    from arena_topo.cli.errors import report
+    from arena_topo.cli.errors import for_each
     from arena_topo.jobs.create import delete_job, wait_until_gone
     from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
 
-    session, code = of_type(connect(flags.kube), flags.type), ExitCode.OK
-    # A name that is given twice would be reported as missing the second time.
-    for name in dict.fromkeys(flags.names):
+    if sum(map(bool, (flags.names, flags.selector, flags.every))) != 1:
+        raise UsageError(
+            "delete takes the names of jobs, -l LABELS, or --all: one of these",
+            hint="for example arena-topo delete vgg16",
+        )
+    session = of_type(connect(flags.kube), flags.type)
+    names = flags.names or _chosen(session, flags)
+
+    def deleted(name: str) -> None:
         try:
             gone = delete_job(session, name)
-            if flags.wait:
-                wait_until_gone(gone, name, timeout=flags.timeout)
-            # The sentence is Arena's, to the byte.
-            click.echo(f"The training job {name} has been deleted successfully")
         except NotFound as error:
-            if not flags.ignore_not_found:
-                report(NotFound(f"the training job {name!r} does not exist in namespace {session.namespace}"))
-                code = error.exit_code
-        except ArenaTopoError as error:
-            report(error)
-            code = error.exit_code
-    return code
+            if flags.ignore_not_found:
+                return
+            missing = f"the training job {name!r} does not exist in namespace {session.namespace}"
+            raise NotFound(missing, status=error.status) from error
+        if flags.wait:
+            wait_until_gone(gone, name, timeout=flags.timeout)
+        # The sentence is Arena's, to the byte.
+        click.echo(f"The training job {name} has been deleted successfully")
+
+    return for_each(names, deleted)
+
+
+def _chosen(session: "Session", flags: DeleteFlags) -> tuple[str, ...]:
+    """Return the names of the jobs that the user means without naming them, once the user has agreed."""
+    from arena_topo.jobs.lists import list_jobs
+    from arena_topo.model.text.words import plural
+
+    names = tuple(job.name for job in list_jobs(session, selector=flags.selector))
+    if not names:
+        labels = f" with {flags.selector}" if flags.selector else ""
+        say(f"no training jobs{labels} in namespace {session.namespace}")
+    elif not flags.yes and sys.stdin.isatty():
+        asked = f"Delete {plural(len(names), 'job')} in namespace {session.namespace}: {', '.join(names)}?"
+        if not click.confirm(asked, err=True):
+            say("nothing was deleted")
+            return ()
+    elif not flags.yes and flags.every:
+        raise UsageError(
+            f"--all would delete {plural(len(names), 'job')}, and nobody can be asked here", hint="add -y"
+        )
+    return names
 
 
 # ``arena-topo prune``, Arena's.
@@ -75,7 +115,8 @@ class PruneFlags:
     since: float | None = option(
         "-s",
         "--since",
-        type=duration(),
+        # Arena's, which knows no bare number either: 10 may mean hours here, and what it says is deleted.
+        type=duration(bare_seconds=False),
         metavar="DURATION",
         help="Minimum age of the jobs to delete, for example 10h (required).",
     )

@@ -6,17 +6,35 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import command, switch, text
-from arena_topo.cli.options.common import KubeFlags, OutputForm, job_type, output_form, print_documents
+from arena_topo.cli.declare import command, option, switch, text
+from arena_topo.cli.options.common import (
+    KubeFlags,
+    Notation,
+    OutputForm,
+    job_type,
+    output_form,
+    print_documents,
+)
 from arena_topo.cli.terminal import columns, print_out, print_table, say, status_paint
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
     from arena_topo.kube.session import Session
-    from arena_topo.model.job_view import JobView
+    from arena_topo.model.job_view import JobStatus, JobView
     from arena_topo.output.text import Fitted
 
 _TABLES = ("", "wide")
+
+
+def _statuses(text: str, flag: str) -> "tuple[JobStatus, ...]":
+    from arena_topo.model.job_view import JobStatus
+
+    known = {status.value.lower(): status for status in JobStatus}
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{flag}: {word!r} is not a status", hint=f"use one of {', '.join(known)}")
+    return tuple(known[word] for word in words)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +46,13 @@ class ListFlags:
     )
     selector: str = text(
         "-l", "--selector", metavar="LABELS", help="Only jobs with these labels, for example team=vision."
+    )
+    statuses: "tuple[JobStatus, ...]" = option(
+        "--status",
+        type=Notation(_statuses),
+        default=(),
+        metavar="STATUS",
+        help="Only jobs with this status, such as running or pending; several are separated by commas.",
     )
     type: str = job_type()
     watch: bool = switch("-w", "--watch", help="Print a line for each job that changes, until Ctrl-C.")
@@ -54,21 +79,31 @@ def list_command(flags: ListFlags) -> None:
 
     \b
       arena-topo list -A
+      arena-topo list --status=running,pending
       arena-topo list -l team=vision --sort-by=.requestGPUs
       arena-topo list -o custom-columns=NAME:.name,GPUS:.requestGPUs
+      arena-topo list -o json | jq -r '.[].name'
     """
     from arena_topo.jobs.lists import list_jobs
     from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
 
-    session = of_type(connect(flags.kube), flags.type)
     form = flags.output or OutputForm("")
+    if flags.watch and flags.statuses:
+        raise UsageError(
+            "--watch shows how the status of jobs changes", hint="leave out --status, or --watch"
+        )
+    if flags.watch and form.word not in _TABLES:
+        raise UsageError(f"--watch prints a table, not {form.word}", hint="leave out -o, or -o wide")
+    session = of_type(connect(flags.kube), flags.type)
     if flags.watch:
-        _watch(session, flags, form)
+        _watch(session.patient(), flags, form)
         return
     # Sorting may ask for any field of the document.
     whole = form.word not in (*_TABLES, "name") or bool(flags.sort_by)
     jobs = list_jobs(session, all_namespaces=flags.all_namespaces, selector=flags.selector, whole=whole)
+    if flags.statuses:
+        jobs = [job for job in jobs if job.status in flags.statuses]
     if whole or form.word == "wide":
         from arena_topo.jobs.queue import with_queues
 
@@ -81,7 +116,8 @@ def list_command(flags: ListFlags) -> None:
             _print_table(jobs, flags, wide=form.word == "wide")
         else:
             where = "in any namespace" if flags.all_namespaces else f"in namespace {session.namespace}"
-            say(f"no training jobs {where}")
+            only = "" if not flags.statuses else " " + " or ".join(one.value for one in flags.statuses)
+            say(f"no training jobs{only} {where}")
     else:
         from arena_topo.output.job import job_document
 
@@ -108,8 +144,6 @@ def _watch(session: "Session", flags: ListFlags, form: OutputForm) -> None:
     from arena_topo.output.job import job_row
     from arena_topo.output.text import aligned, column_widths
 
-    if form.word not in _TABLES:
-        raise UsageError(f"--watch prints a table, not {form.word}", hint="leave out -o, or -o wide")
     shape = {"namespaces": flags.all_namespaces, "wide": form.word == "wide"}
     watch = JobWatch(session, all_namespaces=flags.all_namespaces, selector=flags.selector)
     before = watch.views()

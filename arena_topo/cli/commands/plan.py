@@ -236,7 +236,10 @@ for planned in (
         # A saved submit can be planned: what says how it is created does not change its plan.
         own = {name for param in planned.params for name in param.opts}
         planned.passes_over = frozenset(
-            name for param in submit.commands[str(planned.name)].params for name in param.opts if name not in own
+            name
+            for param in submit.commands[str(planned.name)].params
+            for name in param.opts
+            if name not in own
         )
     plan.add_command(planned)
 plan.add_command(plan_manifest)

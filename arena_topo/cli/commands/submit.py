@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from arena_topo.kube.kubeconfig import Target
     from arena_topo.kube.session import Session
     from arena_topo.model.cluster import Snapshot
-    from arena_topo.model.job_view import Goal
     from arena_topo.model.plan import Verdict
     from arena_topo.model.plan_record import StartEstimate
 
@@ -84,6 +83,7 @@ class CreationFlags:
     show_plan: bool = go_flag(
         "--plan", help="With --dry-run=server: plan the job, and print it with its pins and gates."
     )
+    ask: bool = go_flag("--ask", help="Show the plan, and ask before the job is created.")
     follow: bool = follow()
     output: str | None = printed_objects()
 
@@ -92,6 +92,13 @@ class CreationFlags:
         if self.show_plan and self.dry_run is not DryRun.SERVER:
             raise UsageError(
                 "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
+            )
+        if self.ask and self.dry_run is not DryRun.NONE:
+            raise UsageError("--ask asks before a job is created, and --dry-run creates none")
+        if self.ask and not sys.stdin.isatty():
+            raise UsageError(
+                "--ask needs a terminal",
+                hint="--dry-run=server --plan shows the plan without creating the job",
             )
 
 
@@ -130,8 +137,23 @@ def _create_as_asked(
     if creation.dry_run is DryRun.SERVER:
         print_dry_run(session, prepared, creation.output, planned=creation.show_plan)
         return
+    if creation.ask and not _agreed(session, prepared):
+        say("nothing was created")
+        return
     ending = Ending(output=creation.output, follow=creation.follow, connection=connection)
     create_and_wait(session, prepared, ending)
+
+
+def _agreed(session: "Session", prepared: "PreparedJob") -> bool:
+    """Show where the job would run now, and return whether the user wants it created."""
+    from arena_topo.jobs.submit import dry_run
+
+    name, tried = str(prepared.manifest.job["metadata"]["name"]), dry_run(session, prepared, planned=True)
+    if tried.placed:
+        print_placement(name, tried.placed)
+    else:
+        say(f"{name} gets no plan: its scheduler chooses the nodes")
+    return click.confirm("Create?", err=True)
 
 
 def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending) -> None:
@@ -155,7 +177,9 @@ def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending)
 
     started, waiter = time.monotonic(), Waiter(say)
     try:
-        submitted = submit_prepared(session, prepared, waiter, report)
+        # Reads for which the user waits outlast an API server that is away; what was written is not written again.
+        waiting = session.patient() if place.goal or ending.follow else session
+        submitted = submit_prepared(waiting, prepared, waiter, report)
         if ending.output not in (None, "name"):
             _print_objects(submitted.objects, ending.output, "")
         if submitted.placed:
@@ -166,13 +190,15 @@ def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending)
         see = f"arena-topo get {name} --type {kind} -n {job['namespace']}"
         say(f"You can run `{see}` to check the job status")
         limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
-        _wait(session, name, job["uid"], place.goal, limit or 0.0, ending)
+        _wait(session, name, job["uid"], place, limit or 0.0, ending)
     except KeyboardInterrupt:
         _say_what_is_left(name, ending.connection, was_created=bool(created))
         raise
 
 
-def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: float, ending: Ending) -> None:
+def _wait(
+    session: "Session", name: str, uid: str, place: "PlaceOptions", left: float, ending: Ending
+) -> None:
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.wait import followed_to_the_end, wait_for_goal
     from arena_topo.model.job_view import Goal
@@ -183,8 +209,10 @@ def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: f
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         say(f"The job {name} has succeeded")
-    elif goal in (Goal.RUNNING, Goal.SUCCEEDED):
-        view = wait_for_goal(session, name, uid, goal, Waiter(say), timeout=limit)
+    elif place.goal in (Goal.RUNNING, Goal.SUCCEEDED):
+        view = wait_for_goal(
+            session, name, uid, place.goal, Waiter(say), timeout=left, limit=place.timeout or 0.0
+        )
         verb = "has succeeded" if view.status.is_final else "is running"
         say(f"The job {name} {verb} after {written_duration(view.duration)}")
 

@@ -54,7 +54,7 @@ def watch(flags: TopWatchFlags) -> int:
     """Follow the cluster on a screen: racks, jobs, the queue and the links in use.
 
     It begins with the jobs of all namespaces, or with those of one where others may not be listed. The keys are those of
-    k9s, and ? shows them. It needs the extra arena-topo[live].
+    k9s, and ? shows them. It needs the extra live, which sandbox contains.
 
     \b
       arena-topo top --watch
@@ -181,21 +181,17 @@ def job(flags: TopJobFlags) -> int | None:
     if flags.watch:
         _check_shown_alone(flags.output, flags.names, refresh=flags.refresh)
         return _watch_cluster(flags.kube, "jobs")
-    if flags.refresh:
-        check_refreshed(flags.output)
-        shown_again(lambda: _show_jobs(flags))
-    _show_jobs(flags)
+    _show(flags, lambda session: _show_jobs(session, flags))
     return None
 
 
-def _show_jobs(flags: TopJobFlags) -> None:
+def _show_jobs(session: "Session", flags: TopJobFlags) -> None:
     from arena_topo.jobs.lists import list_jobs
     from arena_topo.jobs.lookup import fetch_job_view, of_type
-    from arena_topo.kube.session import connect
     from arena_topo.output.job import SPARE, by_gpus, top_job_table, top_jobs_rows, top_jobs_total
     from arena_topo.output.text import WIDER, fitted
 
-    session, table = of_type(connect(flags.kube), flags.type), flags.output == "wide"
+    session, table = of_type(session, flags.type), flags.output == "wide"
     jobs = (
         [fetch_job_view(session, flags.names[0])]
         if flags.names
@@ -212,6 +208,19 @@ def _show_jobs(flags: TopJobFlags) -> None:
         rows = top_jobs_rows(jobs, namespaces=flags.all_namespaces)
         print_table(fitted(rows, columns(), spare=SPARE), more=WIDER)
         print_page(top_jobs_total(jobs))
+
+
+def _show(flags: "TopJobFlags | TopNodeFlags", show: Callable[["Session"], None]) -> None:
+    """Call *show* with a session: once, or again and again where the user refreshes."""
+    if flags.refresh:
+        check_refreshed(flags.output)
+    from arena_topo.kube.session import connect
+
+    session = connect(flags.kube)
+    if flags.refresh:
+        session = session.patient()
+        shown_again(lambda: show(session))
+    show(session)
 
 
 _MODES = ("none", "exclusive", "topology", "share")
@@ -262,10 +271,8 @@ def node(flags: TopNodeFlags) -> int | None:
     if flags.watch:
         _check_shown_alone(flags.output, flags.nodes, refresh=flags.refresh)
         return _watch_cluster(flags.kube)
-    if flags.refresh:
-        check_refreshed(flags.output)
-        shown_again(lambda: _show_nodes(flags))
-    _show_nodes(flags)
+    mode = _mode(flags.mode)
+    _show(flags, lambda session: _show_nodes(session, flags, mode))
     return None
 
 
@@ -284,15 +291,12 @@ def _mode(text: str) -> str:
     return modes.get(text, "")
 
 
-def _show_nodes(flags: TopNodeFlags) -> None:
+def _show_nodes(session: "Session", flags: TopNodeFlags, mode: str) -> None:
     from arena_topo.cluster.published import visible_snapshot
     from arena_topo.jobs.other_plans import reservations
-    from arena_topo.kube.session import connect
     from arena_topo.output.plan import reservation_lines
     from arena_topo.output.top_node import fitted_nodes, mode_of, node_details, top_nodes, top_nodes_document
 
-    mode = _mode(flags.mode)
-    session = connect(flags.kube)
     snapshot = visible_snapshot(session)
     print_warnings(snapshot)
     nodes = snapshot.nodes

@@ -20,7 +20,7 @@ _FORMS = (*_TABLES, "dot", "graphml", "svg", "html")
 class TopologyFlags:
     """What ``topology`` takes."""
 
-    nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...] | save FILE")
+    nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE|DOMAIN...] | save FILE")
     output: str = output_format(*_FORMS)
     file: str = from_file()
     product: str = product()
@@ -33,12 +33,13 @@ class TopologyFlags:
 def topology(flags: TopologyFlags) -> None:
     """Show GPUs, their links, and the fabric between nodes.
 
-    Without a node it prints the tree of the fabric with free and total GPUs; with one, its links, GPUs, users and
-    NICs. Each fact names its source.
+    Without a name it prints the tree of the fabric with free and total GPUs; with a rack or another domain, that part of
+    the tree; with a node, its links, GPUs, users and NICs. Each fact names its source.
 
     \b
       arena-topo topology
       arena-topo topology gpu-node-1
+      arena-topo topology rack-1
       arena-topo topology -o html > cluster.html
       arena-topo topology save cluster.json
       arena-topo topology --fragmentation

@@ -18,7 +18,7 @@ import click
 from arena_topo.cli.declare import FALSE, TRUE, argument, many, option, parameters, switch, text, value_alone
 from arena_topo.cli.terminal import Level, say, show_from, warn
 from arena_topo.errors import UsageError
-from arena_topo.kube import REQUEST_TIMEOUT, ConnectionFlags
+from arena_topo.kube import RECONNECT, REQUEST_TIMEOUT, ConnectionFlags
 from arena_topo.model.text.words import printable
 
 # Numbers as users write them: in plain digits, finite, and of a size that means something.
@@ -46,11 +46,12 @@ class Whole(click.ParamType[int]):
         if isinstance(value, int):
             return value
         if not re.fullmatch(_WHOLE, value):
-            self.fail(f"{value[:80]!r} is not a valid integer.", param, ctx)
+            self.fail(f"{value[:80]!r} is not a whole number", param, ctx)
         number = int(value)
-        if number > self._most or (self._least is not None and number < self._least):
-            low = "" if self._least is None else f"{self._least}<="
-            self.fail(f"{number} is not in the range {low}x<={self._most}.", param, ctx)
+        if number > self._most:
+            self.fail(f"{number} is more than {self._most}", param, ctx)
+        if self._least is not None and number < self._least:
+            self.fail(f"{number} is less than {self._least}", param, ctx)
         return number
 
 
@@ -64,7 +65,7 @@ class Decimal(click.ParamType[float]):
         if isinstance(value, float):
             return value
         if not re.fullmatch(_DECIMAL, value):
-            self.fail(f"{value[:80]!r} is not a valid float.", param, ctx)
+            self.fail(f"{value[:80]!r} is not a number", param, ctx)
         return float(value)
 
 
@@ -119,7 +120,7 @@ def checked_text(text: str, flag: str) -> str:
     return text
 
 
-def duration(*, bare_seconds: bool = False, least: float = 0.0) -> Notation[float]:
+def duration(*, bare_seconds: bool = True, least: float = 0.0) -> Notation[float]:
     """Return the notation of a duration as Go writes it, such as ``1h30m``, in seconds; with *bare_seconds* also ``90``."""
 
     def read(text: str, flag: str) -> float:
@@ -327,11 +328,19 @@ class KubeFlags(ConnectionFlags):
     impersonate: str = text("--as", help="User to act as.")
     request_timeout: float = option(
         "--request-timeout",
-        type=duration(bare_seconds=True),
+        type=duration(),
         default=REQUEST_TIMEOUT,
         metavar="TEXT",
         help="Limit for one request, for example 30s; a command has ten times that for all of them. "
         "2m by default, 0 for no limit.",
+    )
+    reconnect: float = option(
+        "--reconnect",
+        type=duration(),
+        default=RECONNECT,
+        metavar="TEXT",
+        help="How long a command that waits continues while the server is away, for example 1h. "
+        "5m by default, 0 for not at all.",
     )
     impersonate_groups: tuple[str, ...] = many(
         "--as-group", type=click.STRING, metavar="TEXT", help="Group to act as."

@@ -19,12 +19,12 @@ import io
 import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from enum import Enum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import click
+from click.core import augment_usage_errors
 
 from arena_topo.cli.declare import as_click_takes, parameters, read_setting
 from arena_topo.cli.defaults import Setting, parse_profile, unknown_flag
@@ -50,7 +50,18 @@ _MANIFEST = re.compile(r"^(?:apiVersion|kind) *:|^\s*\{", re.MULTILINE)
 """What a manifest has, as YAML or as JSON, and no file of flags."""
 _OF_ONE_RUN = frozenset(
     {
-        *("--file", "--save", "--dry-run", "--plan", "--output", "--follow", "--wait", "--ask", "--help", "--help-all"),
+        *(
+            "--file",
+            "--save",
+            "--dry-run",
+            "--plan",
+            "--output",
+            "--follow",
+            "--wait",
+            "--ask",
+            "--help",
+            "--help-all",
+        ),
         *("--from", "--product", "--compare", "--when", "--why"),
     }
 )
@@ -185,7 +196,8 @@ class FileCommand(JobCommand):
     def _opts(self, ctx: click.Context, args: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
         """Return what click's parser makes of *args*, before any flag reads its text: by name, and the other words."""
         words = as_click_takes(self._options(), _before_argv(args)).words
-        opts, _, _ = self.make_parser(ctx).parse_args(words)
+        with augment_usage_errors(ctx):
+            opts, _, _ = self.make_parser(ctx).parse_args(words)
         # click marks arguments that are not given by a value of its own.
         given = opts.get("words")
         return opts, list(given) if isinstance(given, list | tuple) else []
@@ -286,9 +298,10 @@ def _command(settings: Mapping[str, Any]) -> list[str]:
 def _unknown(key: str, setting: Setting, known: Sequence[str], named: Mapping[str, object]) -> UsageError:
     if f"--{key}" in named:
         return UsageError(f"{setting.origin}: {key} says nothing of a job: give it on the command line")
-    near = get_close_matches(key, [name.removeprefix("--") for name in known], n=1)
-    meant = f"did you mean {near[0]}?" if near else "arena-topo submit mpi --help lists the flags"
-    return unknown_flag(key, setting, f"there is no flag {key}", meant)
+    flags = [name.removeprefix("--") for name in known]
+    return unknown_flag(
+        key, setting, f"there is no flag {key}", "arena-topo submit mpi --help-all lists the flags", flags
+    )
 
 
 def _plain(text: str) -> str | int | bool:

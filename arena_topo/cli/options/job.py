@@ -1,6 +1,7 @@
 """The flags of jobs of every kind, Arena's and additional ones, and the job that they describe."""
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import FlagCommand, many, option, text
+from arena_topo.cli.declare import FlagCommand, many, option, text, value_alone
 from arena_topo.cli.options.common import Notation, Whole, checked_text, duration, go_flag
+from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
 from arena_topo.model import validation
 from arena_topo.model.keys import NVIDIA_GPU
@@ -64,7 +66,7 @@ def _whole_seconds(*, least: int = 0) -> Notation[int]:
     """Return the notation of a duration in whole seconds, as the API counts them."""
 
     def read(text: str, flag: str) -> int:
-        seconds = duration(bare_seconds=True, least=least).read(text, flag)
+        seconds = duration(least=least).read(text, flag)
         # Half a second rounded down to 0 would stop the job at once, or delete it as soon as it has ended.
         if seconds != int(seconds):
             raise UsageError(
@@ -430,6 +432,8 @@ class JobCommand(FlagCommand):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows ``--`` apart before flags are looked for."""
         argv = None
+        if not ctx.resilient_parsing:
+            self._warn_of_own_flags(args)
         # click drops the -- itself, after which its words look like those before it. The first one counts: any further
         # one belongs to the job's command.
         if "--" in args:
@@ -438,6 +442,25 @@ class JobCommand(FlagCommand):
             args = args[:start]
         ctx.params["argv"] = argv
         return super().parse_args(ctx, args)
+
+    def _warn_of_own_flags(self, args: list[str]) -> None:
+        """Say that flags behind a command which is not quoted are read as this program's: sleep -n 600."""
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        with_value = {
+            name for one in options if not one.is_flag and not value_alone(one) for name in one.opts
+        }
+        program = ""
+        for before, word in zip(["", *args], args, strict=False):
+            if word == "--":
+                return
+            if program and re.fullmatch("-[a-zA-Z]", word):
+                say(
+                    f"note: {word} is read as a flag of arena-topo: put the job's command in quotes, or after --, "
+                    f"if it is {program}'s"
+                )
+                return
+            if not word.startswith("-") and before not in with_value:
+                program = program or ("" if " " in word else word)
 
 
 def common_job(
@@ -501,7 +524,7 @@ def _pod(flags: CommonJobFlags) -> "PodOptions":
 def at_least(flag: str, number: int, least: int) -> int:
     """Return *number*. Raises ``UsageError`` where it is less than *least*."""
     if number < least:
-        raise UsageError(f"{flag} is invalid: {number} is less than {least}")
+        raise UsageError(f"{flag}: {number} is less than {least}")
     return number
 
 

@@ -126,7 +126,10 @@ def topology_levels() -> tuple[str, ...]:
 
 def why() -> bool:
     """Return the flag ``--why``."""
-    return switch("--why", help="Say why it is this placement, what its forecast assumes, and which NUMA nodes it takes.")
+    return switch(
+        "--why",
+        help="Say why it is this placement, what its forecast assumes, and which NUMA nodes it takes.",
+    )
 
 
 def wait_timeout() -> float | None:
@@ -230,6 +233,11 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
     from arena_topo.jobs.options import PlanOptions
     from arena_topo.model.placement_options import Objective, TopologyPolicy
 
+    if flags.require_topology and flags.topology_policy == TopologyPolicy.NONE.value:
+        raise UsageError(
+            f"--require-topology={flags.require_topology} asks for a level, and --topology-policy=none ignores all",
+            hint="leave one of them out",
+        )
     if flags.parallel and flags.topology_policy == TopologyPolicy.NONE.value:
         raise UsageError(
             "--parallel places groups of ranks by the topology, and --topology-policy=none ignores it",

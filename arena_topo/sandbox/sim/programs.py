@@ -102,7 +102,8 @@ def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     ending = ending_of(command)
     benchmark = benchmark_of(command)
     if benchmark is not None and groups:
-        return PodProgram(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]), ending.code or 0)
+        lines = _benchmark_lines(benchmark, groups, pod["metadata"]["name"])
+        return PodProgram(((0.0, "[arena-topo sandbox] simulated"), *lines), ending.code or 0)
     text = f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"
     # A program with restartPolicy Always whose command does not say how it ends counts as a server.
     is_server = not ending.known and pod["spec"].get("restartPolicy") == "Always"

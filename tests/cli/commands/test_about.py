@@ -1,5 +1,7 @@
 """What ``version``, ``completion`` and ``whoami`` print."""
 
+import json
+
 import pytest
 
 from arena_topo import __version__
@@ -20,6 +22,17 @@ def test_the_clusters_version_is_printed(invoke: Invoke, serve: Serve) -> None:
     serve(lambda _: Answer(body={"gitVersion": "v1.36.0"}))
 
     assert f"arena-topo: v{__version__}\nServer: v1.36.0\n" == invoke("version").out
+
+
+@pytest.mark.parametrize(("args", "server"), [([], "v1.36.0"), (["--client"], None)])
+def test_versions_are_a_document_too(
+    invoke: Invoke, serve: Serve, args: list[str], server: str | None
+) -> None:
+    """For scripts; null where the cluster was not asked."""
+    serve(lambda _: Answer(body={"gitVersion": "v1.36.0"}))
+    outcome = invoke("version", "-o", "json", *args)
+
+    assert {"client": f"v{__version__}", "server": server} == json.loads(outcome.out)
 
 
 def test_the_number_alone_is_printed(invoke: Invoke) -> None:

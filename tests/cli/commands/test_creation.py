@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import ConnectionFailed
-from tests.cli.conftest import Invoke, Serve
+from tests.cli.conftest import Invoke, Serve, Typed
 from tests.fakes import Answer, Call, missing
 
 SUBMIT = ("submit", "mpi", "--name=job", "--image=train", "--workers=1", "--", "mpirun")
@@ -38,3 +38,31 @@ def test_where_the_last_look_fails_the_user_can_look_again(
     assert (130, "") == (outcome.code, outcome.out), outcome.err
     said = f"interrupted: the job job may have been created ({why}): arena-topo get job shows it, arena-topo delete job undoes it\n"
     assert said in outcome.err
+
+
+@pytest.mark.parametrize(("answer", "created"), [("y\n", True), ("n\n", False)])
+def test_a_submit_that_asks_creates_nothing_before_the_answer(
+    invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch, answer: str, created: bool
+) -> None:
+    """The server tries the job first, so that what it refuses is known before the question."""
+
+    def script(call: Call) -> Answer:
+        if call.method == "POST":
+            metadata = {**call.body["metadata"], "namespace": "default", "uid": "u"}
+            return Answer(body={**call.body, "metadata": metadata})
+        named = call.path.endswith("/job")
+        return missing("job") if named else Answer(body={"items": [], "metadata": {}})
+
+    transport = serve(script)
+    monkeypatch.setattr("sys.stdin", Typed(answer))
+    outcome = invoke(*SUBMIT[:-2], "--ask", *SUBMIT[-2:])
+
+    assert 0 == outcome.code, outcome.err
+    assert "Create? [y/N]" in outcome.err
+    posts = [
+        "dryRun" in call.query
+        for call in transport.calls
+        if call.path.endswith("/mpijobs") and call.method == "POST"
+    ]
+    assert ([True, False] if created else [True]) == posts
+    assert created != ("nothing was created" in outcome.err)

@@ -189,7 +189,7 @@ async def vanish(remote: Remote) -> None:
         (("exec", "job", "-i", "9", "--", "a"), ExecServer(greet), 1, "error: invalid instance name job-worker-9"),
         (("exec", "job", "-i", "1", "--", "a"), ExecServer(greet), 1, "of instance job-worker-1 does not run: Pending"),
         (("exec", "job", "-c", "x", "--", "a"), ExecServer(greet), 1, "error: container x is not valid for pod"),
-        (("exec", "job"), ExecServer(greet), 2, "error: Missing argument"),
+        (("exec", "job"), ExecServer(greet), 2, "error: COMMAND is missing"),
         (("exec", "job", "--", "\udcff"), ExecServer(greet), 2, "not UTF-8"),
     ],
     ids=["refused", "vanished", "several", "beyond", "pending", "container", "nothing", "bytes"],

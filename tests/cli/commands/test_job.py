@@ -12,7 +12,7 @@ from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import PlanRecord, Stage, StartEstimate, encode
 from tests.cli.clusters import cluster, transcript
-from tests.cli.conftest import Invoke, Serve
+from tests.cli.conftest import Invoke, Serve, Typed
 from tests.fakes import Answer, Call, Script, refusal
 from tests.jobs.test_job_events import happened
 from tests.objects import condition, mpijob, pod
@@ -110,6 +110,10 @@ LINES: list[tuple[str, Script, str]] = [
     ("list-queued-wide", QUEUED, "list -o wide"),
     ("list-queued-json", QUEUED, "list -o json"),
     ("describe-queued", QUEUED, "describe job"),
+    ("get-several", FAILED, "get job none job"),
+    ("get-several-json", FAILED, "get job none -o custom-columns=NAME:.name"),
+    ("get-other-type", cluster(mpijob("a"), pytorchjobs=[]), "get a --type=pytorchjob"),
+    ("describe-json", EVENTS, "describe a -o json"),
     ("get-events", UNSEEN, "get a -e"),
     ("get-gpus", TWO, "get a --gpus"),
     ("describe-without-events", UNSEEN, "describe mpijob/a"),
@@ -121,6 +125,8 @@ LINES: list[tuple[str, Script, str]] = [
     ("list-all", JOBS, "ls --all-namespaces"),
     ("list-all", JOBS, "ls --allNamespaces"),
     ("list-wide", JOBS, "list -o wide"),
+    ("list-failed", FAILED, "list --status=failed -o name"),
+    ("list-running", FAILED, "list --status=running,pending"),
     ("list-empty", EMPTY, "list"),
     ("list-empty-json", EMPTY, "list -o json"),
     ("list-name", JOBS, "list -o name"),
@@ -147,6 +153,12 @@ LINES: list[tuple[str, Script, str]] = [
     ("wait-too-long", DONE, "wait a --for=deleted --timeout=1ms"),
     ("wait-happy", EMPTY, "wait a --for=happy"),
     ("delete", FAILED, "delete none job job --wait=false"),
+    ("delete-selected", FAILED, "delete -l team=x --wait=false"),
+    ("delete-all-unasked", FAILED, "delete --all --wait=false"),
+    ("delete-all", FAILED, "delete --all -y --wait=false"),
+    ("delete-all-of-none", EMPTY, "delete --all"),
+    ("suspend-several", FAILED, "suspend job none"),
+    ("resume-not-suspended", cluster(mpijob("a")), "resume a a"),
     ("delete-ignoring", FAILED, "delete none --ignore-not-found"),
     ("delete-refused", kept, "delete job --wait=false"),
     ("delete-too-long", FAILED, "delete job --timeout=1ms"),
@@ -213,3 +225,18 @@ def test_refresh_shows_it_again(
 
     assert (130, [2.0, 2.0]) == (outcome.code, waited)
     assert 2 == outcome.out.count("NAME")
+
+
+@pytest.mark.parametrize(("answer", "deleted"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_a_terminal_is_asked_before_jobs_go_that_were_not_named(
+    invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch, answer: str, deleted: bool
+) -> None:
+    """With their names; only a yes deletes them."""
+    transport = serve(FAILED)
+    monkeypatch.setattr("sys.stdin", Typed(answer))
+    outcome = invoke("delete", "--all", "--wait=false")
+
+    assert 0 == outcome.code, outcome.err
+    assert "Delete 1 job in namespace default: job? [y/N]" in outcome.err
+    assert deleted == any(call.method == "DELETE" for call in transport.calls)
+    assert deleted != ("nothing was deleted" in outcome.err)

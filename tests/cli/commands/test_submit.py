@@ -59,6 +59,8 @@ MPI, TF = "plan mpi --from cluster.json", "plan tf --from racks.json"
 SPEED = "predict --ranks=4 --busbw=1"
 LINES: list[tuple[str, str]] = [
     ("plan", f"{MPI} --workers=4 --gpus=1"),
+    ("plan-why", f"{MPI} --workers=4 --gpus=1 --why"),
+    ("plan-groups-why", f"{MPI} --workers=8 --gpus=1 --parallel=tp=2,dp=4 --why"),
     ("plan-json", f"{MPI} --workers=4 --gpus=1 -o json"),
     ("plan-yaml", f"{MPI} --workers=4 --gpus=1 -o yaml"),
     *(
@@ -105,6 +107,7 @@ LINES: list[tuple[str, str]] = [
     ("tf-no-ps", f"{TF} --ps=-1"),
     ("tf-no-level", f"{TF} --require-topology=row"),
     ("tf-together", f"{TF} --workers=2 --gpus=4"),
+    ("tf-why", f"{TF} --workers=8 --gpus=4 --ps=4 --ps-cpu=4 --evaluator --evaluator-gpus=0 --why"),
     ("tf-spread", f"{TF} --workers=2 --gpus=4 --worker-affinity-policy=spread"),
     ("tf-nothing-to-sum", f"{TF} --workers=4 --gpus=4 --ps=2 --ps-cpu=4"),
     ("tf-inside-one-node", f"{TF} --workers=2 --gpus=4 --ps=1"),

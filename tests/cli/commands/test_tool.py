@@ -149,5 +149,5 @@ def test_metrics_without_their_package_say_what_to_install(
 
     assert (
         "--- stderr\nerror: --metrics-port needs prometheus_client, which is not installed\n"
-        "hint: pip install 'arena-topo[controller]'\n--- exit code 1\n"
+        "hint: in the checkout of arena-topo: pip install '.[controller]'\n--- exit code 1\n"
     ) == printed(invoke("controller", "run", "--metrics-port=9090"))

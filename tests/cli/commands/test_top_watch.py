@@ -26,7 +26,7 @@ def test_it_says_how_to_install_what_it_needs(invoke: Invoke, monkeypatch: pytes
 
     assert 1 == outcome.code
     assert "the live view needs textual" in outcome.err
-    assert "pip install 'arena-topo[live]'" in outcome.err
+    assert "pip install '.[live]'" in outcome.err
 
 
 @contextmanager

@@ -1,5 +1,7 @@
 """Flags in a file are the flags that would be typed, and what is wrong in it has a line."""
 
+import io
+import shlex
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,11 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Invoke
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
+from tests.e2e.arena import Outcome
 from tests.examples import examples
+from tests.paths import DATA, ROOT
+
+V100 = DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 
 DRY = ("--dry-run=client", "-o", "json")
 FULL = [
@@ -40,7 +46,7 @@ def saved(invoke: Invoke, file: Path, *args: str) -> str:
     """Save what is typed, and return the file's text."""
     outcome = invoke("submit", "mpi", *args[:-1], "--save", str(file), args[-1])
     assert (0, "") == (outcome.code, outcome.out), outcome.err
-    assert f"saved, and not submitted: arena-topo submit mpi -f {file}" in outcome.err
+    assert f"saved, not submitted. Submit it: arena-topo submit -f {file}." in outcome.err
     return file.read_text()
 
 
@@ -51,7 +57,7 @@ def test_a_saved_command_line_makes_the_same_job(
     """All documented ones."""
     file = tmp_path / "job.yaml"
     saved(invoke, file, *documented.argv[2:])
-    typed, from_file = invoke(*documented.argv, *DRY), invoke("submit", "mpi", "-f", str(file), *DRY)
+    typed, from_file = invoke(*documented.argv, *DRY), invoke("submit", "-f", str(file), *DRY)
 
     assert (0, typed.out) == (from_file.code, from_file.out)
 
@@ -94,9 +100,10 @@ def test_what_is_typed_comes_before_the_file(invoke: Invoke, tmp_path: Path) -> 
     file.write_text("name: a\nimage: i\nworkers: 2\nenv: [A=1]\ncommand: old\n")
     outcome = invoke("submit", "mpi", "-f", str(file), "--workers=5", "-e", "B=2", "--save=-", "new")
 
-    assert 'name: "a"\nimage: "i"\nworkers: 5\nenv:\n- "A=1"\n- "B=2"\ncommand: "new"\n' == outcome.out, (
-        outcome.err
-    )
+    assert (
+        'job: "mpi"\nname: "a"\nimage: "i"\nworkers: 5\nenv:\n- "A=1"\n- "B=2"\ncommand: "new"\n'
+        == outcome.out
+    ), outcome.err
 
 
 @pytest.mark.parametrize(
@@ -107,9 +114,9 @@ def test_what_is_typed_comes_before_the_file(invoke: Invoke, tmp_path: Path) -> 
         ("comand: x", "FILE:1: there is no flag comand", "did you mean command?"),
         ("measured: m.yaml", "FILE:1: '--measured' is not supported", "agent run"),
         ("objective: balanced", "FILE:1: '--objective=balanced' is not supported", "--objective=pack"),
-        ("zzzzzz: 1", "FILE:1: there is no flag zzzzzz", "--help lists the flags"),
-        ("workers: four", "FILE:1: Invalid value for '--workers'", ""),
-        ("memory: lots", "FILE:1: --memory is invalid", ""),
+        ("zzzzzz: 1", "FILE:1: there is no flag zzzzzz", "--help-all lists the flags"),
+        ("workers: four", "FILE:1: --workers: 'four' is not a whole number", ""),
+        ("memory: lots", "FILE:1: --memory: 'lots' is not a quantity", ""),
         ("env: [A]", "FILE:1: --env: 'A' is not NAME=VALUE", ""),
         ("name: a\nname: b", "FILE:2: name is given twice", ""),
         ("workers: [1, 2]", "FILE:1: --workers takes one value, and 2 are given", ""),
@@ -165,3 +172,70 @@ def test_what_is_no_list_of_flags_is_told_what_such_a_file_looks_like(
     assert f"{file}:" in outcome.err
     assert "hint: such a file has a line for each flag, such as workers: 4" in outcome.err
     assert "profile" not in outcome.err
+
+
+def test_a_saved_submit_can_be_planned(invoke: Invoke, tmp_path: Path) -> None:
+    """With or without its kind on the command line, and from stdin; what says how it is created changes nothing."""
+    file = tmp_path / "job.yaml"
+    saved(
+        invoke,
+        file,
+        "--name=a",
+        "--image=i",
+        "--workers=2",
+        "--gpus=1",
+        "--gang",
+        "--queue=q",
+        "--pin=nodes",
+        "c",
+    )
+    flags = ("--from", str(V100), "-o", "json")
+    typed = invoke("plan", "mpi", "--name=a", "--workers=2", "--gpus=1", *flags)
+    assert 0 == typed.code, typed.err
+
+    for words in (("plan", "-f", str(file)), ("plan", "mpi", "-f", str(file))):
+        assert (0, typed.out) == ((planned := invoke(*words, *flags)).code, planned.out), planned.err
+
+
+@pytest.mark.parametrize("verb", ["submit", "plan"])
+def test_flags_on_stdin_are_told_from_a_manifest(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
+    """What was read to see what it is, is read again by the command."""
+
+    def given(text: str) -> Outcome:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+        return invoke(verb, "-f", "-", *(("--from", str(V100)) if verb == "plan" else DRY))
+
+    assert 0 == given("job: mpi\nname: a\nimage: i\ncommand: c\n").code
+    assert "stdin:2: there is no flag wokers" in given("job: mpi\nwokers: 2\n").err
+    assert "unsupported kind: Foo (no apiVersion)" in given("kind: Foo\n").err
+
+
+@pytest.mark.parametrize("words", [("sleep", "-n", "600"), ("./train.sh", "x", "-e", "5=1")])
+def test_flags_of_a_command_that_is_not_quoted_are_named(invoke: Invoke, words: tuple[str, ...]) -> None:
+    """They are read as this program's; in quotes or after -- nothing is said."""
+    job = ("submit", "mpi", "--name=a", "--image=i", *DRY)
+
+    assert (
+        f"is read as a flag of arena-topo: put the job's command in quotes, or after --, if it is {words[0]}'s"
+        in (invoke(*job, *words).err)
+    )
+    for quoted in ((" ".join(words),), ("--", *words), (" ".join(words), "-e", "A=1")):
+        assert "read as a flag" not in invoke(*job, *quoted).err
+
+
+def test_the_page_on_ci_saves_plans_and_submits(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its lines are typed one after the other, without a cluster: the machine of a file, and a dry run."""
+    monkeypatch.chdir(tmp_path)
+    _, _, section = (ROOT / "docs" / "how-to" / "ci.md").read_text().partition("## Read flags from a file")
+    lines = [shlex.split(line)[2:] for line in section.splitlines() if line.startswith("$ arena-topo ")]
+    save, plan, submit = lines[:3]
+
+    assert (0, "") == ((saving := invoke(*save)).code, saving.out), saving.err
+    assert 0 == (planned := invoke(*plan, "--from", str(V100))).code, planned.err
+    submit.remove("--follow")
+    assert 0 == (submitted := invoke(*submit, *DRY)).code, submitted.err
+    assert '"name": "nightly"' in submitted.out

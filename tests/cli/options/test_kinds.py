@@ -220,9 +220,9 @@ def test_each_role_has_its_own_image_port_and_selector() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--workers=0",), "--workers is invalid: 0 is less than 1"),
-        (("--gpus=-1",), "--gpus is invalid: -1 is less than 0"),
-        (("--evaluator-gpus=-1",), "--evaluator-gpus is invalid: -1 is less than 0"),
+        (("--workers=0",), "--workers: 0 is less than 1"),
+        (("--gpus=-1",), "--gpus: -1 is less than 0"),
+        (("--evaluator-gpus=-1",), "--evaluator-gpus: -1 is less than 0"),
         (("--ps-affinity-policy=binpack",), "--ps-affinity-policy=binpack is not supported"),
     ],
 )

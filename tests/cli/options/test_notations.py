@@ -23,20 +23,20 @@ def read_duration(notation: Notation[float], text: str, default: float | None = 
         (duration(), "1h30m", 5400.0),
         (duration(), "0", 0.0),
         (duration(), "500ms", 0.5),
-        (duration(bare_seconds=True), "90", 90.0),
+        (duration(), "90", 90.0),
         (duration(least=1), "1s", 1.0),
     ],
 )
 def test_a_duration_is_seconds(notation: Notation[float], text: str, expected: float) -> None:
-    """In Go's notation, and bare where the flag says so."""
+    """In Go's notation, or a number of seconds."""
     assert expected == read_duration(notation, text)
 
 
 @pytest.mark.parametrize(
     ("notation", "text", "message"),
     [
-        (duration(), "90", "--time: '90' is not a duration"),
-        (duration(bare_seconds=True), "soon", "--time: 'soon' is not a duration"),
+        (duration(bare_seconds=False), "90", "--time: '90' is not a duration"),
+        (duration(), "soon", "--time: 'soon' is not a duration"),
         (duration(), "-1s", "--time: '-1s' is not a duration"),
         (duration(least=1), "0s", "--time: 0s is less than 1 s"),
         (duration(), "\udcff", "--time has bytes that are not UTF-8 text"),

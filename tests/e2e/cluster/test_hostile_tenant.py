@@ -193,7 +193,7 @@ def test_a_real_job_reserves_and_is_named(arena: Arena, kube: Kube, tenant: str)
     assert 3 == arena("plan", "mpi", "--workers=2", "--gpus=8").code
     words = f"{tenant}/real: 16 nvidia.com/gpu on hostile-0, hostile-1, confirmed, since 20"
     assert f"reserved for {words}" in arena("top", "node").err
-    assert words in arena("doctor").out
+    assert words in arena("doctor", "-v").out
     quota = {
         "apiVersion": "v1",
         "kind": "ResourceQuota",

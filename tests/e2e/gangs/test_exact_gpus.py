@@ -114,7 +114,7 @@ def test_each_worker_claims_the_gpus_that_it_was_planned(arena: Arena, kube: Kub
     """Also when it is recreated; the claims go with the job."""
     outcome = submit_gang(arena, "gang", 3, 2)
     assert 0 == outcome.code, outcome.err
-    assert "each on its own GPUs, by a DRA claim" in outcome.err
+    assert "each on its own GPUs, by a DRA claim" in arena("describe", "gang").out
     plan = planned_gpus(kube, namespace, "gang")
     workers = workers_with_nodes(kube, namespace, "gang", 3)
     assert [(node, sorted(gpus)) for node, gpus in plan] == [
@@ -223,7 +223,7 @@ def test_hami_is_told_the_gpus_of_each_worker(
     assert 0 == tried.code, tried.err
     outcome = submit_gang(arena, "gang", 3, 2, "--pin=gpus")
     assert 0 == outcome.code, outcome.err
-    assert "each on its own GPUs, requested from HAMi by UUID" in outcome.err
+    assert "each on its own GPUs, requested from HAMi by UUID" in arena("describe", "gang").out
     workers = workers_with_nodes(kube, namespace, "gang", 3)
     assert [
         (node, ",".join(uuid(node, gpu) for gpu in gpus))

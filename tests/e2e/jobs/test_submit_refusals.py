@@ -60,7 +60,7 @@ def test_a_dry_run_says_what_it_leaves_out_and_shows_it_with_plan(
     planned = submit_eight_gpus_each(arena, "--gputopology", "--dry-run=server", "--plan", "-o", "json")
     assert (0, 0) == (plain.code, planned.code), planned.err
     assert "--dry-run=server --plan shows them" in plain.err
-    assert "enforced: " in planned.err
+    assert " of 8 GPUs on " in planned.err
 
     def gated(outcome: Outcome) -> bool:
         worker = json.loads(outcome.out)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]

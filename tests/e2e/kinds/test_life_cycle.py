@@ -364,8 +364,8 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(job: Life, fake_log: Fak
 
 def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(job: Life) -> None:
     """The gate stays in the template: suspended and resumed, they are gated again; and a job fails when its pods do."""
-    outcome = job.submit("--gang", "--gang-scheduler=gates")
-    assert "by scheduling gates" in outcome.err
+    job.submit("--gang", "--gang-scheduler=gates")
+    assert "by scheduling gates" in job.arena("describe", "bert").out
     job.assert_in_places()
 
     job.suspend_and_resume()

@@ -34,7 +34,6 @@ def test_the_rights_of_setup_and_manifest_are_enough(
         outcome = submit_to_queue(theirs, queued, "job", 2, 8, "--wait")
         assert 0 == outcome.code, outcome.err
         assert "job is placed by the controller: 2 workers on 2 nodes" in outcome.err
-        assert "each on its node, by the cluster's admission policy" in outcome.err
         placed_as_pinned(kube, namespace, "job", 2)
         # Another write may come first: then it is tried again.
         assert not running.said("forbidden"), running.err
