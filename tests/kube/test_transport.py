@@ -871,7 +871,8 @@ def test_a_request_that_ctrl_c_interrupts_leaves_a_transport_that_works(server: 
     """A submit undoes what it has begun by the same session."""
 
     def interrupting(_: Seen) -> Reply:
-        os.kill(os.getpid(), signal.SIGINT)
+        # The main thread waits for the answer: only a signal that it gets itself wakes it.
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
         return Reply(ending="silence")
 
     transport = make(target(server, {}))

@@ -144,7 +144,7 @@ def test_workers_of_a_node_may_share_its_gpus(arena: Arena, kube: Kube, namespac
     """One claim for those of a node; each worker's own GPUs come first in what CUDA shows it."""
     outcome = submit_gang(arena, "gang", 4, 2, "--share-gpus")
     assert 0 == outcome.code, outcome.err
-    assert "experimental" in outcome.err
+    assert "experimental" in arena("describe", "gang").out
     plan = planned_gpus(kube, namespace, "gang")
     workers = workers_with_nodes(kube, namespace, "gang", 4)
     claims = [each["spec"]["resourceClaims"][0]["resourceClaimName"] for each in workers]
