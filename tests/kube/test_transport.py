@@ -4,7 +4,6 @@ import base64
 import gzip
 import json
 import os
-import signal
 import socket
 import ssl
 import sys
@@ -14,6 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from functools import partial
+from http.client import HTTPConnection, HTTPResponse
 from itertools import chain, repeat
 from pathlib import Path
 from types import SimpleNamespace
@@ -867,19 +867,21 @@ def test_a_line_without_an_end_takes_no_memory(make: Make, server: Server) -> No
     assert 64 * 2**20 - limit == total
 
 
-def test_a_request_that_ctrl_c_interrupts_leaves_a_transport_that_works(server: Server, make: Make) -> None:
+def test_a_request_that_ctrl_c_interrupts_leaves_a_transport_that_works(
+    server: Server, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A submit undoes what it has begun by the same session."""
 
-    def interrupting(_: Seen) -> Reply:
-        # The main thread waits for the answer: only a signal that it gets itself wakes it.
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        return Reply(ending="silence")
+    def interrupted(_: HTTPConnection) -> HTTPResponse:
+        raise KeyboardInterrupt
 
     transport = make(target(server, {}))
     transport.send(Request("GET", "/first"))
-    server.rule = interrupting
-    with pytest.raises(KeyboardInterrupt):
-        transport.send(Request("GET", "/second"))
+    # A signal would come before the wait for the answer now and then, and wake nothing.
+    with monkeypatch.context() as patch:
+        patch.setattr(HTTPConnection, "getresponse", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            transport.send(Request("GET", "/second"))
     server.rule = lambda _: Reply(body=b"{}")
 
     assert b"{}" == transport.send(Request("POST", "/third", b"{}")).read()
