@@ -18,6 +18,8 @@ _OPEN_MPI = "mpi_yield_when_idle = 1\n"
 
 RANKS = "/opt/ranks/ranks"
 """The program of ``programs/ranks.c`` in every image, for the MPI that the image has."""
+FAULTY = "/opt/ranks/faulty.py"
+"""The ranks of ``programs/faulty.py``, in the image with Open MPI 5; pods do not see the checkout if it is in /tmp."""
 _PYTHON = "usr/local/sbin/python"
 _TENSORFLOW = (
     "registry.cn-hangzhou.aliyuncs.com/kubernetes-image-hub/tensorflow-benchmark:tf2.3.0-py3.7-cuda10.1"
@@ -66,6 +68,7 @@ def build_images(folder: Path) -> dict[str, ImageSpec]:
     # What the name mpirun means differs by image, as it does by distribution.
     _write(mpich, "usr/local/bin/mpirun", '#!/bin/sh\nexec /usr/bin/mpirun.mpich "$@"\n', mode=0o755)
     shutil.copy(_PROGRAMS / "ranks.py", tensorflow / "opt/ranks/ranks.py")
+    shutil.copy(_PROGRAMS / "faulty.py", newer / FAULTY.lstrip("/"))
     _write(tensorflow, _PYTHON, _mpi4py(), mode=0o755)
     torch = folder / "torch"
     subprocess.run(["cp", "-a", str(base), str(torch)], check=True)

@@ -47,7 +47,7 @@ def test_under_the_policy_a_retry_needs_nobody(jobs: Jobs, kube: Kube, plane: Co
     """The recreated worker gets its place again, from the API server."""
     with admission_policy(plane):
         command = once(jobs, kube)
-        outcome = jobs.submit(
+        jobs.submit(
             "pinned",
             *_GANG,
             "--retry=3",
@@ -55,7 +55,7 @@ def test_under_the_policy_a_retry_needs_nobody(jobs: Jobs, kube: Kube, plane: Co
             workers=2,
             command=f"TRY=$word; {command}",
         )
-        assert "by the cluster's admission policy" in outcome.err
+        assert "by the cluster's admission policy" in jobs.arena("describe", "pinned").out
         lose_a_worker(jobs, kube, "pinned")
         kube.patch("v1", "ConfigMap", "tries", {"data": {"word": "again"}}, jobs.namespace)
         jobs.wait("pinned", "SUCCEEDED")

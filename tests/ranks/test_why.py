@@ -15,6 +15,7 @@ import pytest
 from arena_topo.diagnosis.look import Evidence, Found, PodAt, find, look
 from arena_topo.diagnosis.verdict import State, judge, judge_speed
 from tests.controlplane.polling import eventually
+from tests.ranks import images
 from tests.ranks.jobs import Jobs
 
 pytestmark = pytest.mark.usefixtures("rank_images")
@@ -147,7 +148,9 @@ def test_a_rank_that_comes_late_to_each_step_is_slow(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("nodes")
 def test_why_names_the_rank_of_a_job_its_pod_and_its_node(jobs: Jobs, tmp_path: Path) -> None:
     """Through the API server; a further look calls it stuck, and the evidence is kept without command lines."""
-    command = f"mpirun --allow-run-as-root --bind-to none -np 4 {sys.executable} {FAULTY} sleep {CULPRIT}"
+    command = (
+        f"mpirun --allow-run-as-root --bind-to none -np 4 {sys.executable} {images.FAULTY} sleep {CULPRIT}"
+    )
     jobs.submit("hangs", workers=2, gpus=2, image="openmpi5", command=command)
     eventually(lambda: "running" in jobs.arena("logs", "hangs").out, "the ranks to run")
     folder = tmp_path / "evidence"
