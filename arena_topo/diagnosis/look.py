@@ -1,7 +1,7 @@
 """Asking all ranks of a job at once, by ``exec`` in their containers, each pod within the same time.
 
 Each pod is asked twice: which of its processes are ranks, and then, in one process, for all looks at them.
-A pod that does not answer holds nobody up, and what one prints is read up to a bound.
+A pod that does not answer delays no other, and what one prints is read up to a bound.
 """
 
 import threading
@@ -97,19 +97,10 @@ def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evid
     answers = _ask(asked, run, _LOOK_SECONDS + _MARGIN)
     ranks: list[Rank] = []
     absent = []
-    silent = dict.fromkeys((pod for pod, _ in found.silent), "")
-    silent.update(found.silent)
     for pod, processes in found.by_pod:
         answer = answers.get(pod.name, b"")
         if isinstance(answer, str):
-            absent.append(
-                Absent(
-                    why=f"it does not answer: {answer}",
-                    pod=pod.name,
-                    node=pod.node,
-                    ranks=tuple(one.number for one in processes),
-                )
-            )
+            absent.append(unanswered(pod.name, pod.node, answer, tuple(one.number for one in processes)))
             continue
         seen = read_looks(answer)
         most = max(map(len, seen.values()), default=0)
@@ -129,7 +120,7 @@ def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evid
                 absent.append(
                     Absent(why="its process has ended", pod=pod.name, node=pod.node, ranks=(one.number,))
                 )
-    absent += _missing(found, silent)
+    absent += _missing(found)
     printed = tuple((name, answer) for name, answer in answers.items() if isinstance(answer, bytes))
     return Evidence(tuple(ranks), tuple(absent), printed, any(rank.looks[0].stack for rank in ranks))
 
@@ -183,19 +174,22 @@ def merged(first: Evidence, second: Evidence) -> Evidence:
     return Evidence(ranks, second.absent, second.printed, second.has_stacks)
 
 
-def _missing(found: Found, silent: dict[PodAt, str]) -> list[Absent]:
+def unanswered(pod: str, node: str, why: str, ranks: tuple[int, ...] = ()) -> Absent:
+    """Return the ranks of *pod*, which was asked and did not answer, and *why* in a clause."""
+    return Absent(why=f"it does not answer: {why}", pod=pod, node=node, ranks=ranks, is_silent=True)
+
+
+def _missing(found: Found) -> list[Absent]:
     """Return the ranks that have no process in the pods that answered, and the pods that did not."""
     processes = [one for _, ranks in found.by_pod for one in ranks]
     size = max((one.size for one in processes), default=0)
     known = {one.number for one in processes}
-    # A size that is told wrong must not make ranks up.
+    # A wrong size in the environment of a process must not make ranks up.
     gone = tuple(number for number in range(min(size, 100_000)) if number not in known)
-    whys = [(pod, f"it does not answer: {why}") for pod, why in silent.items()]
-    if len(whys) == 1 and gone:
-        (pod, why) = whys[0]
-        return [Absent(why=why, pod=pod.name, node=pod.node, ranks=gone)]
-    if whys:
-        return [Absent(why=why, pod=pod.name, node=pod.node) for pod, why in whys]
+    # The missing ranks are those of the one silent pod; of several pods it is not known which has which.
+    whose = gone if len(found.silent) == 1 else ()
+    if found.silent:
+        return [unanswered(pod.name, pod.node, why, whose) for pod, why in found.silent]
     if not gone:
         return []
     have = "has no process any more" if len(gone) == 1 else "have no process any more"

@@ -481,7 +481,7 @@ def _gpu_resource_of(job: JobSpec, snapshot: Snapshot) -> str:
     """Return the resource by which *job* would request its GPUs on the cluster of *snapshot*.
 
     It is the vendor's where a node is set up for it, and the DRA driver's device class where GPUs are
-    allocated by only by claims.
+    allocated only by claims.
     """
     if job.topology and any(
         node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes

@@ -1,11 +1,11 @@
 """Why a job does not get on: what its pods wait for, or what its ranks do, as they are seen from outside."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from arena_topo.diagnosis.look import Evidence, PodAt, Run, find, look, merged
+from arena_topo.diagnosis.look import Evidence, PodAt, Run, find, look, merged, unanswered
 from arena_topo.diagnosis.sources.log_steps import read_steps
 from arena_topo.diagnosis.verdict import Absent, State, Suspect, Verdict, judge, judge_speed
 from arena_topo.errors import ArenaTopoError, Forbidden
@@ -21,7 +21,7 @@ from arena_topo.model.objects import Object
 from arena_topo.model.text.words import written_duration
 
 _LOG_LINES = 200
-"""The last lines of the job's log in which steps are looked for."""
+"""The last lines of a log in which steps are looked for, and that are kept as evidence."""
 _MOST_NODES = 8
 """Nodes that are asked whether they are ready, where pods do not answer."""
 
@@ -85,12 +85,7 @@ def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Ver
     if chief is None or not _runs(chief):
         return verdict
     try:
-        lines = read_pod(
-            session, chief, LogTarget().container_in(chief), LogOptions(tail=_LOG_LINES, timestamps=True)
-        )
-        progress = read_steps(
-            (line.stamp.decode(errors="replace"), line.text.decode(errors="replace")) for line in lines
-        )
+        progress = read_steps(last_lines(session, chief))
     # Users who cannot read logs get the rest.
     except ArenaTopoError:
         return verdict
@@ -100,6 +95,13 @@ def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Ver
     if verdict.state is State.UNDECIDED and progress.is_recent(now):
         return replace(verdict, state=State.HEALTHY, message=progress.words(now), advice="")
     return replace(verdict, message=f"{verdict.message}; {progress.words(now)}")
+
+
+def last_lines(session: Session, pod: Object) -> Iterator[tuple[str, str]]:
+    """Yield the last lines of the log of *pod*, each with the time at which the container wrote it."""
+    options = LogOptions(tail=_LOG_LINES, timestamps=True)
+    for line in read_pod(session, pod, LogTarget().container_in(pod), options):
+        yield line.stamp.decode(errors="replace"), line.text.decode(errors="replace")
 
 
 def _without_ranks(session: Session, view: JobView, pods: Sequence[Object]) -> Verdict | None:
@@ -122,7 +124,7 @@ def _without_ranks(session: Session, view: JobView, pods: Sequence[Object]) -> V
         Suspect(
             None,
             pod["metadata"]["name"],
-            (pod.get("spec") or {}).get("nodeName") or "",
+            _node(pod),
             None,
             why_waiting(pod),
         )
@@ -138,7 +140,7 @@ def _without_ranks(session: Session, view: JobView, pods: Sequence[Object]) -> V
 
 def _last_warning(session: Session, view: JobView, held: Sequence[Object]) -> JobEvent | None:
     """Return the newest warning of pods that have a node and do not start, whose own words say little."""
-    names = {f"pod/{pod['metadata']['name']}" for pod in held if (pod.get("spec") or {}).get("nodeName")}
+    names = {f"pod/{pod['metadata']['name']}" for pod in held if _node(pod)}
     if not names:
         return None
     try:
@@ -147,6 +149,10 @@ def _last_warning(session: Session, view: JobView, held: Sequence[Object]) -> Jo
         return None
     warnings = [event for event in events if event.source in names and event.kind == "Warning"]
     return max(warnings, key=lambda event: event.last_seen, default=None)
+
+
+def _node(pod: Object) -> str:
+    return str((pod.get("spec") or {}).get("nodeName") or "")
 
 
 def _runs(pod: Object) -> bool:
@@ -166,7 +172,7 @@ def _pod_at(pod: Object, view: JobView) -> PodAt | None:
     )
     return PodAt(
         name,
-        str((pod.get("spec") or {}).get("nodeName") or ""),
+        _node(pod),
         LogTarget().container_in(pod),
         # Planned GPUs are those that a pod has only where they are enforced.
         (planned or ()) if view.plan and view.plan.gpu_enforcement else (),
@@ -178,7 +184,7 @@ def _ended(pod: Object) -> Absent:
     return Absent(
         why=f"it {failure.words}" if failure else f"it does not run: {pod_word(pod)}",
         pod=str(pod["metadata"]["name"]),
-        node=str((pod.get("spec") or {}).get("nodeName") or ""),
+        node=_node(pod),
     )
 
 
@@ -186,15 +192,11 @@ def _with_nodes(session: Session, evidence: Evidence, gone: Sequence[Absent]) ->
     """Return *evidence* with pods that have ended, and with what their nodes say of pods that do not answer."""
     absent = []
     for number, one in enumerate(evidence.absent):
-        if (
-            one.pod
-            and one.node
-            and "answer" in one.why
-            and number < _MOST_NODES
-            and not _is_ready(session, one.node)
-        ):
-            one = replace(one, why=f"it does not answer: its node {one.node} is NotReady")  # noqa: PLW2901  # the same pod, better known
-        absent.append(one)
+        asks = one.is_silent and bool(one.node) and number < _MOST_NODES
+        if asks and not _is_ready(session, one.node):
+            absent.append(unanswered(one.pod, one.node, f"its node {one.node} is NotReady", one.ranks))
+        else:
+            absent.append(one)
     if len(gone) == 1 and len(absent) == 1 and not absent[0].pod:
         # The ranks that have no process are those of the one pod that has ended.
         return replace(evidence, absent=(replace(gone[0], ranks=absent[0].ranks),))

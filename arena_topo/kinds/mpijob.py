@@ -247,13 +247,6 @@ def worker_count(job: Object) -> int:
     return int(((spec.get("mpiReplicaSpecs") or {}).get(Role.WORKER.value) or {}).get("replicas") or 0)
 
 
-def _worker_template_path(version: ApiVersion) -> str:
-    """Return the JSON pointer to the worker template of an MPIJob of *version*."""
-    if version is ApiVersion.V1ALPHA1:
-        return "/spec/template"
-    return f"/spec/mpiReplicaSpecs/{Role.WORKER.value}/template"
-
-
 def worker_name(job: str, index: int) -> str:
     """Return the name of worker number *index* of *job*."""
     return f"{job}{_WORKER_MARKER}{index}"

@@ -134,8 +134,7 @@ COMMAND_TIMEOUTS = 10
 """All requests of a command between two pauses of its own may take this many times as long as one."""
 
 _OWN_PAUSE = 0.2
-"""Seconds without a request that a command passes by itself: the shortest pause between two looks at a
-job."""
+"""Seconds without a request that a command passes by itself: the shortest pause between two looks at a job."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 """Seconds before a read is tried again while the server is away; each pause is twice the one before."""
@@ -247,8 +246,9 @@ class Session:
     *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit;
     those of a command that does not pause have ``COMMAND_TIMEOUTS`` times that together. *reconnect* is in
     seconds for the reads of ``patient``. *user* is the kubeconfig's entry, for the identity to act as.
-    *notify* gets what a request waits for, and *sleep* passes the time. Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server
-    answers, a kind of ``ApiError`` when the server refuses.
+    *notify* gets what a request waits for, and *sleep* passes the time. Every method raises the errors of
+    ``arena_topo.errors``: ``ConnectionFailed`` when no server answers, a kind of ``ApiError`` when the server
+    refuses.
     """
 
     def __init__(

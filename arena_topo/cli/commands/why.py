@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from arena_topo.jobs.why import Answer
     from arena_topo.kube.session import Session
 
+# By the values of ``State``, which the help of other commands must not pay for.
 _CODES = {
     "healthy": ExitCode.OK,
     "waiting": ExitCode.JOB_WAITS,
@@ -103,7 +104,6 @@ def _runner(kube: KubeFlags, session: "Session") -> "Run":
 
 # ``--save``: what a restart takes away.
 
-_LOG_LINES = 200
 _LOGS = 8
 """Instances whose last lines are kept: the chief, and those that are named."""
 
@@ -138,7 +138,7 @@ def _save(folder: Path, session: "Session", answer: "Answer", shown: dict[str, o
     named = [suspect.pod for suspect in answer.verdict.suspects if suspect.pod]
     for name in list(dict.fromkeys([*([job.chief.name] if job.chief else []), *named]))[:_LOGS]:
         try:
-            files[f"{name}.log"] = _last_lines(session, name)
+            files[f"{name}.log"] = _log(session, name)
         except ArenaTopoError as error:
             warn(f"no log of {name}: {error.message}")
     if answer.evidence:
@@ -150,12 +150,9 @@ def _save(folder: Path, session: "Session", answer: "Answer", shown: dict[str, o
         raise ArenaTopoError(f"--save: cannot write into {folder}: {error.strerror}") from error
 
 
-def _last_lines(session: "Session", pod: str) -> str:
-    from arena_topo.jobs.logs.follow import LogOptions, read_pod
-    from arena_topo.jobs.logs.wait import LogTarget
+def _log(session: "Session", pod: str) -> str:
+    from arena_topo.jobs.why import last_lines
     from arena_topo.kube.resources import PODS
 
     found = session.get(PODS.path(session.namespace, pod))
-    options = LogOptions(tail=_LOG_LINES, timestamps=True)
-    lines = read_pod(session, found, LogTarget().container_in(found), options)
-    return b"".join(line.stamp + b" " + line.text for line in lines).decode(errors="replace")
+    return "".join(f"{stamp} {text}" for stamp, text in last_lines(session, found))
