@@ -15,7 +15,8 @@ def main() -> None:
     # What is registered first runs last.
     atexit.register(lambda: _leave(code))
     code = 1
-    # Most commands end before there is garbage worth its collection, and the imports alone would start it fifty times.
+    # Most commands end before there is garbage worth its collection, and the imports alone would start it
+    # fifty times.
     gc.set_threshold(_OBJECTS)
     from arena_topo.cli.errors import run
 
@@ -28,8 +29,9 @@ def main() -> None:
 def _leave(code: int) -> None:
     """End the process with *code* at once where another thread is still alive.
 
-    OpenSSL frees its tables when the C library exits, and a thread that reads from a TLS connection at that moment
-    crashes: 8 of 400 processes with three such threads ended by SIGSEGV, and none of 250 that left this way.
+    OpenSSL frees its tables when the C library exits, and a thread that reads from a TLS connection at that
+    moment crashes: 8 of 400 processes with three such threads ended by SIGSEGV, and none of 250 that left
+    this way.
     """
     threading = sys.modules.get("threading")
     if threading is None or threading.active_count() == 1:

@@ -12,7 +12,8 @@ def require(what: str, *packages: str, extra: str, instead: str = "") -> None:
     """
     missing = [name for name in packages if find_spec(name) is None]
     if missing:
-        # From the checkout: no package index has this program, and a package of its name there would not be ours.
+        # From the checkout: no package index has this program, and a package of its name there would not be
+        # ours.
         hint = f"in the checkout of arena-topo: pip install '.[{extra}]'"
         raise ArenaTopoError(
             f"{what} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",

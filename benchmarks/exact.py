@@ -7,7 +7,8 @@ from arena_topo.planner.fleet import Fleet, domains_at, level_names
 from arena_topo.planner.offers import Use
 
 Score = tuple[int, int, tuple[int, ...], float, float, int, int]
-"""Level, nodes, domains of the closer levels, busbw and busbw inside the nodes (negative), damage, places left.
+"""Level, nodes, domains of the closer levels, busbw and busbw inside the nodes (negative), damage, places
+left.
 
 Damage is that on the nodes used, and the places left are those of the domain.
 """

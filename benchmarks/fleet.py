@@ -1,8 +1,9 @@
 """Decisions on whole fleets: how long, how much memory, how good: ``python -m benchmarks.fleet [NODES...]``.
 
-All in memory, on one core, in CPU time of this process, so that neighbours on the machine do not count. Every decision
-has another demand than all before it; the first round, in which the tables of machine states fill, is listed apart.
-Peers are our own implementations of published rules (``benchmarks.peers.gangs``) and get the same counts of places.
+All in memory, on one core, in CPU time of this process, so that neighbours on the machine do not count. Every
+decision has another demand than all before it; the first round, in which the tables of machine states fill,
+is listed apart. Peers are our own implementations of published rules (``benchmarks.peers.gangs``) and get the
+same counts of places.
 """
 
 import gc
@@ -154,7 +155,9 @@ def _taken(fleet: Fleet, answer: Placement) -> dict[int, int]:
 
 
 def _prefixes(reached: Score | None, best: Score) -> list[int]:
-    """Return 1 for each prefix of the order of choice in which *reached* equals *best*: level, nodes, racks, busbw, damage, all."""
+    """Return 1 for each prefix of the order of choice in which
+    *reached* equals *best*: level, nodes, racks, busbw, damage, all.
+    """
     return [int(reached is not None and reached[:length] == best[:length]) for length in (1, 2, 3, 5, 6, 7)]
 
 

@@ -26,7 +26,9 @@ SHAPES = (
 
 
 def large(count: int, fill: str, seed: int = 1) -> Snapshot:
-    """Return *count* machines of eight GPUs: 16 per rack, 256 per spine, 1,024 per block; a third of each type."""
+    """Return *count* machines of eight GPUs: 16 per rack,
+    256 per spine, 1,024 per block; a third of each type.
+    """
     rng = Random(seed)
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
     nodes = [machine(f"gpu-{i:06d}", kinds[i * len(kinds) // count], FILLS[fill](rng)) for i in range(count)]
@@ -77,8 +79,8 @@ def random_small(seed: int) -> tuple[Snapshot, Demand]:
 def misleading(number: int) -> tuple[Snapshot, Demand]:
     """Return one of the clusters in which a greedy rule goes wrong, with the gang that it goes wrong for.
 
-    The tightest rack needs more nodes; the widest node is on slow links; the last node's best fit is elsewhere; a
-    large free node would be broken up; few free GPUs are a good set and many are a bad one.
+    The tightest rack needs more nodes; the widest node is on slow links; the last node's best fit is
+    elsewhere; a large free node would be broken up; few free GPUs are a good set and many are a bad one.
     """
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
     free, racks, types, shape = _TRAPS[number % len(_TRAPS)]

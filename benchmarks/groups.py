@@ -1,9 +1,10 @@
 """How far the groups of ranks of a gang are spread: ``python -m benchmarks.groups [FLEETS]``.
 
-1,200 GPUs in ten blocks of fifteen machines, of which a part is in use, machine by machine or in runs of machines as
-earlier gangs leave them. A gang of tensor-parallel groups of eight, pipelines and data-parallel groups gets its place by each
-rule. All rules get the same free machines; ranks follow the machines in fabric order, ours the plan. Kueue's rule gets slices
-as large as a data-parallel group, the consecutive ranks, wherever a block holds all of them.
+1,200 GPUs in ten blocks of fifteen machines, of which a part is in use, machine by machine or in runs of
+machines as earlier gangs leave them. A gang of tensor-parallel groups of eight, pipelines and data-parallel
+groups gets its place by each rule. All rules get the same free machines; ranks follow the machines in fabric
+order, ours the plan. Kueue's rule gets slices as large as a data-parallel group, the consecutive ranks,
+wherever a block holds all of them.
 """
 
 import sys
@@ -38,7 +39,9 @@ SHAPES = ((4, 8), (4, 16), (8, 4), (8, 8))
 """Stages of a pipeline, and replicas."""
 
 MODELS = {4: (76.1e9, 10_240, 1_792), 8: (145.6e9, 12_288, 2_304)}
-"""By the stages of a pipeline: parameters, hidden size and batch of a GPT (Narayanan et al. 2021, table 1), 2,048 tokens each."""
+"""By the stages of a pipeline: parameters, hidden size and batch
+of a GPT (Narayanan et al. 2021, table 1), 2,048 tokens each.
+"""
 TRAFFIC = {"pp whole": False, "pp scattered": True}
 """Whether each tensor-parallel rank sends its part of the activations, by the name of the traffic."""
 
@@ -66,11 +69,13 @@ def fragmented(rng: Random) -> Fleet:
 
 
 def least_both(room: Sequence[int], rows: int, columns: int) -> int:
-    """Return a sum of the most blocks of a row and of a column that no placement is below, where blocks have *room*.
+    """Return a sum of the most blocks of a row and of a column that no placement is below, where blocks have
+    *room*.
 
-    A block that a rows and b columns touch holds at most a b cells. The a of all blocks add up to at most *rows* times the
-    most blocks r of a row, and the b to *columns* times c. So, by Cauchy and Schwarz, the roots of what the blocks hold
-    add up to at most the root of rows r columns c; and they add up to the least where few blocks are full.
+    A block that a rows and b columns touch holds at most a b cells. The a of all blocks add up to at most
+    *rows* times the most blocks r of a row, and the b to *columns* times c. So, by Cauchy and Schwarz, the
+    roots of what the blocks hold add up to at most the root of rows r columns c; and they add up to the least
+    where few blocks are full.
 
     >>> least_both([4, 4, 4, 4], 4, 4), least_both([16, 16], 4, 4)
     (4, 2)
@@ -88,7 +93,8 @@ def least_both(room: Sequence[int], rows: int, columns: int) -> int:
 def traffic(parallel: Parallelism, *, scattered: bool) -> tuple[int, int]:
     """Return the MB that a rank sends in a step along its pipeline and its data-parallel group.
 
-    An activation and its gradient for each sequence, and 2 (n - 1) / n of the rank's gradients; all of two bytes.
+    An activation and its gradient for each sequence, and 2 (n - 1) / n of the rank's gradients; all of two
+    bytes.
     """
     parameters, hidden, batch = MODELS[parallel.pp]
     pipeline = batch / parallel.dp * 2 * 2 * 2_048 * hidden / (parallel.tp if scattered else 1)
@@ -97,7 +103,9 @@ def traffic(parallel: Parallelism, *, scattered: bool) -> tuple[int, int]:
 
 
 def weighted(spreads: Spreads, weights: tuple[int, int]) -> float:
-    """Return the mean of the most blocks that a pipeline and a data-parallel group touch, each weighted by its traffic."""
+    """Return the mean of the most blocks that a pipeline and a
+    data-parallel group touch, each weighted by its traffic.
+    """
     return (weights[0] * spreads["pp"] + weights[1] * spreads["dp"]) / sum(weights)
 
 
@@ -140,7 +148,9 @@ def _ours(fleet: Fleet, demand: Demand, parallel: Parallelism) -> Sequence[int]:
 
 
 def _sliced(parts: Parts, places: Sequence[int], workers: int, size: int) -> Answer:
-    """Return Kueue's placement with slices of *size*, and with none where no level but the cluster holds them."""
+    """Return Kueue's placement with slices of *size*, and
+    with none where no level but the cluster holds them.
+    """
     stage = stages_of([(1, None), (size, Axis.DP)], parts, places, workers, len(parts) - 1)[-1]
     return kueue_slices(parts, places, workers // size, stage)
 
@@ -164,7 +174,9 @@ def runs(count: int) -> Iterator[tuple[Parallelism, dict[str, Spreads]]]:
 
 
 def main(count: int) -> None:
-    """Print a line for each rule: the most blocks of a pipeline, of a data-parallel group, and both together."""
+    """Print a line for each rule: the most blocks of a
+    pipeline, of a data-parallel group, and both together.
+    """
     gangs = list(runs(count))
     results = [rows for _, rows in gangs]
     least = [rows.pop(ANY)["both"] for rows in results]

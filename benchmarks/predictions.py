@@ -1,7 +1,7 @@
 """Predictions against the vendor's published figures: ``python -m benchmarks.predictions [--write]``.
 
-Fits what the shipped calibration takes from the published figures, predicts all of them, and prints the tables of
-``docs/explanation/prediction.md``; ``--write`` puts them there, with the picture of the page.
+Fits what the shipped calibration takes from the published figures, predicts all of them, and prints the
+tables of ``docs/explanation/prediction.md``; ``--write`` puts them there, with the picture of the page.
 """
 
 import re
@@ -175,7 +175,9 @@ def main_table() -> str:
 
 
 def held_out(framework: str, overlap: float) -> tuple[float, float]:
-    """Return the bandwidth fitted at *overlap*, and what it predicts for the figure that nothing is fitted on."""
+    """Return the bandwidth fitted at *overlap*, and what
+    it predicts for the figure that nothing is fitted on.
+    """
     speeds, busbw = fit(framework, overlap)
     workload = Workload("resnet50", framework, speed=speeds["resnet50"])
     calibration = with_overlap(shipped_calibration(), overlap)
@@ -231,7 +233,9 @@ def _module(product: str, count: int, size: int = 0) -> float:
 
 
 def _box(product: str, words: Sequence[str]) -> float:
-    """Return the busbw of all cards called *product* whose links are *words*, a row of nvidia-smi's matrix each."""
+    """Return the busbw of all cards called *product* whose
+    links are *words*, a row of nvidia-smi's matrix each.
+    """
     spec = find_product(product)
     assert spec is not None
     graph = build_graph([row.split() for row in words], spec.generation, spec, product)
@@ -250,7 +254,9 @@ def _sockets(count: int, sockets: int) -> list[str]:
 
 
 def _nodes(product: str, count: int, card: float) -> float:
-    """Return the busbw of *count* nodes of eight GPUs called *product*, a card of *card* GB/s for each GPU."""
+    """Return the busbw of *count* nodes of eight GPUs
+    called *product*, a card of *card* GB/s for each GPU.
+    """
     found = usual_hardware(product, _CARDS)
     cards = tuple(Nic(f"mlx5_{number}", None, card) for number in range(_CARDS))
     nodes = {
@@ -353,7 +359,9 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def chart() -> str:
-    """Return the picture of the page: each published figure as a bar, and on it what is predicted, with its range."""
+    """Return the picture of the page: each published figure as
+    a bar, and on it what is predicted, with its range.
+    """
     figures = [(figure, forecast(figure).per_gpu) for figure in published()]
     scale = (_RIGHT - _LEFT) / max(max(figure.rate, rate.high) for figure, rate in figures)
     rows = [part for row, (figure, rate) in enumerate(figures) for part in _bar(row, figure, rate, scale)]

@@ -27,7 +27,9 @@ class Contest:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Seconds of whole processes, from beginning to end and of a processor: the least and the middle ones of each."""
+    """Seconds of whole processes, from beginning to end and of
+    a processor: the least and the middle ones of each.
+    """
 
     contest: Contest
     ours: "Times"
@@ -46,7 +48,8 @@ def run(
     contests: Sequence[Contest], env: Mapping[str, str] | None = None, *, rounds: int = ROUNDS
 ) -> list[Result]:
     """Run every contest *rounds* times, in turns; a command that fails raises ``CalledProcessError``."""
-    # pip compiles what it installs. A checkout in which Python may not write bytecode would be compiled in every process.
+    # pip compiles what it installs. A checkout in which Python may not write bytecode would be compiled in
+    # every process.
     compileall.compile_dir(Path(arena_topo.__file__).parent, quiet=1)
     times: dict[tuple[str, bool], list[tuple[float, float]]] = {}
     for _ in range(rounds):

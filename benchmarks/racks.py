@@ -1,9 +1,9 @@
 """How many racks a gang touches that is wider than one: ``python -m benchmarks.racks [GANGS]``.
 
-Three blocks of eight racks of eight machines, of which 30 to 80 percent are in use, machine by machine or in runs of
-machines as earlier gangs leave them. Each gang is wider than any rack has room for, and some block holds it. All rules get
-the same free machines. *Fewest* is the least number of racks in any block that holds the gang; *before* is our order
-of choice without its criterion of domains.
+Three blocks of eight racks of eight machines, of which 30 to 80 percent are in use, machine by machine or in
+runs of machines as earlier gangs leave them. Each gang is wider than any rack has room for, and some block
+holds it. All rules get the same free machines. *Fewest* is the least number of racks in any block that holds
+the gang; *before* is our order of choice without its criterion of domains.
 """
 
 import sys

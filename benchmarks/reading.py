@@ -1,8 +1,8 @@
 """How long reading jobs takes, next to kubectl: ``python -m benchmarks.reading [JOBS...]``.
 
-Starts an API server on which nothing acts, creates JOBS (10 and 1,000) running jobs of two workers and a launcher each,
-and times `get` and `list` in turns with kubectl. 3334 jobs have 10,000 pods, and take minutes to create. Then starts a whole
-control plane, and times `logs` of a job that runs.
+Starts an API server on which nothing acts, creates JOBS (10 and 1,000) running jobs of two workers and a
+launcher each, and times `get` and `list` in turns with kubectl. 3334 jobs have 10,000 pods, and take minutes
+to create. Then starts a whole control plane, and times `logs` of a job that runs.
 """
 
 import os

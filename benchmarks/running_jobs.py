@@ -1,4 +1,6 @@
-"""Many jobs that run, as the operator and the kubelets would leave them: created on an API server that nothing acts on."""
+"""Many jobs that run, as the operator and the kubelets would
+leave them: created on an API server that nothing acts on.
+"""
 
 import json
 import os

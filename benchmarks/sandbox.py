@@ -1,8 +1,8 @@
 """How long the sandbox takes to start, and how much memory: ``python -m benchmarks.sandbox [NODES...]``.
 
-Starts it with DGX A100s (2, 100 and 1,000 of them by default) until all are Ready, starts it again from its kept
-state, and reads the topology. The test control plane does the same next to it, by default without the 1,000, which take it
-four minutes; ``--alone`` leaves it out.
+Starts it with DGX A100s (2, 100 and 1,000 of them by default) until all are Ready, starts it again from its
+kept state, and reads the topology. The test control plane does the same next to it, by default without the
+1,000, which take it four minutes; ``--alone`` leaves it out.
 """
 
 import os
@@ -36,7 +36,9 @@ nodes:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Seconds until the first answer, until all nodes are Ready and to read the topology; MiB then, and at most."""
+    """Seconds until the first answer, until all nodes are
+    Ready and to read the topology; MiB then, and at most.
+    """
 
     what: str
     nodes: int

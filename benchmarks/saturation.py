@@ -1,9 +1,10 @@
-"""How full a mixed fleet gets, and how fast the links of its jobs are: ``python -m benchmarks.saturation [NODES]``.
+"""How full a mixed fleet gets, and how fast the links of its jobs are: ``python -m benchmarks.saturation
+[NODES]``.
 
-Jobs arrive one after the other, most of them with one GPU, as in published traces (FGD's of Alibaba: Weng et al., USENIX ATC
-2023), some of them gangs, some without GPUs; none leaves. Each is placed by a rule or turned away, until all that came asked
-for ``OVERLOAD`` of the fleet's GPUs. The rules get the same jobs in the same order. Peers place worker after worker, as a
-scheduler does, and take the lowest free GPUs of a node.
+Jobs arrive one after the other, most of them with one GPU, as in published traces (FGD's of Alibaba: Weng et
+al., USENIX ATC 2023), some of them gangs, some without GPUs; none leaves. Each is placed by a rule or turned
+away, until all that came asked for ``OVERLOAD`` of the fleet's GPUs. The rules get the same jobs in the same
+order. Peers place worker after worker, as a scheduler does, and take the lowest free GPUs of a node.
 """
 
 import sys
@@ -43,7 +44,9 @@ Places = Mapping[int, frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The share of the fleet's GPUs that are allocated, mean busbw in GB/s of jobs on one node, and milliseconds a job."""
+    """The share of the fleet's GPUs that are allocated, mean
+    busbw in GB/s of jobs on one node, and milliseconds a job.
+    """
 
     allocated: float
     busbw: float

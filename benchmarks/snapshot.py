@@ -1,4 +1,5 @@
-"""How long a large cluster takes to read, and how much memory: ``python -m benchmarks.snapshot [NODES [PODS]]``.
+"""How long a large cluster takes to read, and how much memory: ``python -m benchmarks.snapshot [NODES
+[PODS]]``.
 
 Fills an API server of the test control plane and takes a snapshot next to ``kubectl get pods -A -o json``.
 """

@@ -1,6 +1,7 @@
 """How long a command takes, next to kubectl: ``python -m benchmarks.startup [PODS]``.
 
-Starts the test control plane, submits one job, and measures `get` alone and next to PODS (8,000) pods of others.
+Starts the test control plane, submits one job, and measures `get` alone and next to PODS (8,000) pods of
+others.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""A cluster of realistic objects, and ways to spoil any value in any of them as a hostile or broken writer would."""
+"""A cluster of realistic objects, and ways to spoil any
+value in any of them as a hostile or broken writer would.
+"""
 
 import json
 from collections.abc import Mapping
@@ -158,14 +160,18 @@ GROUPS = (
 )  # fmt: skip
 
 TYPED = frozenset({"nodes", "pods", "jobpods", "deployments", "resourcequotas", "configmaps"})
-"""Kinds that an API server checks itself: of these only labels, annotations and data can hold whatever their writer likes."""
+"""Kinds that an API server checks itself: of these only labels,
+annotations and data can hold whatever their writer likes.
+"""
 _FREE = frozenset({"annotations", "labels", "data"})
 
 Path = tuple[Any, ...]
 
 
 class Spoiled:
-    """The objects of a cluster, the kinds among them that no API server would serve so, and what was done to which value."""
+    """The objects of a cluster, the kinds among them that no API
+    server would serve so, and what was done to which value.
+    """
 
     def __init__(
         self,
@@ -194,7 +200,8 @@ def spoiled(draw: st.DrawFn, *kinds: str) -> Spoiled:
         how = draw(st.sampled_from(["set", "drop", "add", "text"]))
         objects[kind] = _changed(items, path, how, value, draw)
         changes.append(f"{kind} {cut(str(path))}: {how} {cut(repr(value))}")
-        # Every server itself checks of any kind what it is, and its metadata but for the values of labels and annotations.
+        # Every server itself checks of any kind what it is, and its metadata but for the values of labels and
+        # annotations.
         if path[1:2] in {("kind",), ("apiVersion",)} or (path[1:2] == ("metadata",) and not _is_free(path)):
             broken.add(kind)
         if kind in TYPED and not (

@@ -83,7 +83,9 @@ def plan_record(
     stage: Stage = Stage.CONFIRMED,
     **fields: Any,
 ) -> PlanRecord:
-    """Return a plan with a worker at each of *places*, a node or a node and its GPUs; each requests *gpus* and *requests*."""
+    """Return a plan with a worker at each of *places*, a node or a
+    node and its GPUs; each requests *gpus* and *requests*.
+    """
     named = [(place, None) if isinstance(place, str) else place for place in places]
     return PlanRecord(
         stage=stage,

@@ -42,7 +42,9 @@ SUITES = (
 
 
 def unmirrored(root: Path) -> set[str]:
-    """Return the folders of tests of *root* that are named like no package of the product or of the repository, nor a suite."""
+    """Return the folders of tests of *root* that are named like no
+    package of the product or of the repository, nor a suite.
+    """
     folders = {path.parent.relative_to(root) for path in (root / "tests").rglob("test_*.py")}
     return {
         str(folder)
@@ -106,11 +108,14 @@ def test_imports_run_one_way() -> None:
 SPARED = ("yaml", "tempfile", "hashlib", "difflib", "stringprep", "arena_topo.kinds.table")
 """What reading a job goes without: together a fifth of what it would do otherwise.
 
-PyYAML for a plain kubeconfig, a file on a disk for the client's key, checksums for the name of a cache, click's search for
-long flags that are like a short one, the tables of international names, and the kinds of jobs that nobody has named.
+PyYAML for a plain kubeconfig, a file on a disk for the client's key, checksums for the name of a cache,
+click's search for long flags that are like a short one, the tables of international names, and the kinds of
+jobs that nobody has named.
 """
 SPARED_BY_LOGS = (*SPARED, "arena_topo.model.job_view", "arena_topo.jobs.status")
-"""What a log goes without next to these: the view of a job, whose values take a twentieth of the time to define."""
+"""What a log goes without next to these: the view of a
+job, whose values take a twentieth of the time to define.
+"""
 
 
 def imported(*args: str, among: tuple[str, ...] = HEAVY) -> set[str]:
@@ -166,13 +171,17 @@ SPARED_OFFLINE = (
     "arena_topo.model.cluster",
     "arena_topo.model.job_view",
 )
-"""What a job goes without that is only printed, where there is no cluster: all that reads one, plans or creates."""
+"""What a job goes without that is only printed, where
+there is no cluster: all that reads one, plans or creates.
+"""
 
 
 def test_an_offline_dry_run_imports_only_what_renders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Jinja and YAML make the objects; reading the cluster, planning and creating are for those who have one."""
+    """Jinja and YAML make the objects; reading the cluster,
+    planning and creating are for those who have one.
+    """
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)

@@ -1,4 +1,5 @@
-"""Whatever others write into any object that is read: everything else is read, planned with and shown, in bounded time.
+"""Whatever others write into any object that is read: everything else is read, planned with and shown, in
+bounded time.
 
 ``HOSTILE_EXAMPLES`` sets how many examples each property tries; the full profile tries ten thousand in all.
 """
@@ -126,7 +127,9 @@ def show(snapshot: Snapshot, form: str) -> None:
 @examples(0.6)
 @given(cluster=spoiled(*TOPOLOGY), form=st.sampled_from(FORMS))
 def test_a_cluster_is_planned_on_and_shown(cluster: Spoiled, form: str) -> None:
-    """With one to three spoiled values: wrong types, numbers beyond all bounds, depth, sizes, half characters."""
+    """With one to three spoiled values: wrong types, numbers
+    beyond all bounds, depth, sizes, half characters.
+    """
     opened, _ = session(Server(cluster))
     attempt(cluster, lambda: show(take_snapshot(opened), form))
 
@@ -170,7 +173,9 @@ def test_a_cluster_is_examined(cluster: Spoiled) -> None:
 
 
 def test_the_objects_are_good_to_begin_with() -> None:
-    """Unspoiled, the cluster is planned on, its job reserves what it asks for, and nothing is skipped but by design."""
+    """Unspoiled, the cluster is planned on, its job reserves
+    what it asks for, and nothing is skipped but by design.
+    """
     opened, _ = session(Server(Spoiled(OBJECTS, frozenset())))
     snapshot = unreserved_snapshot(opened)
     assert isinstance(plan_demand(Demand(2, 2, gpu_resource=NVIDIA_GPU), snapshot, PlanOptions()), Placement)

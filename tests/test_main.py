@@ -29,7 +29,9 @@ __main__.main()
 
 @pytest.mark.parametrize(("waits", "last"), [(False, "; taken down"), (True, "")])
 def test_a_thread_that_still_reads_keeps_its_libraries_to_the_end(waits: bool, last: str) -> None:
-    """What was printed arrives and what cleans up runs; Python and its libraries stay whole until the process is gone."""
+    """What was printed arrives and what cleans up runs; Python
+    and its libraries stay whole until the process is gone.
+    """
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM.format(waits=waits)], check=False, capture_output=True, text=True
     )

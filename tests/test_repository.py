@@ -16,7 +16,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
 def read_yaml(path: Path) -> Any:
-    """Return the YAML document of a file, its keys as they are written: ``on`` is no boolean in a workflow."""
+    """Return the YAML document of a file, its keys as they
+    are written: ``on`` is no boolean in a workflow.
+    """
     return yaml.load(path.read_text(), yaml.BaseLoader)
 
 

@@ -1,4 +1,6 @@
-"""The page on security says what the program does: its limits are those of the code, and it names what exists."""
+"""The page on security says what the program does: its
+limits are those of the code, and it names what exists.
+"""
 
 import re
 from importlib import import_module

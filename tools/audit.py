@@ -1,7 +1,7 @@
 """Compare what users install with the known vulnerabilities: ``python -m tools.audit``, or ``make audit``.
 
-pip-audit asks the vulnerability database of the package index that pip uses. Where that has none, or cannot be reached,
-nothing is audited: this is said in capitals, and is no failure.
+pip-audit asks the vulnerability database of the package index that pip uses. Where that has none, or cannot
+be reached, nothing is audited: this is said in capitals, and is no failure.
 """
 
 import json
@@ -20,7 +20,9 @@ _TIMEOUT_SECONDS = 300
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an audit found: how many dependencies the database knows, and the vulnerabilities of these, one a line."""
+    """What an audit found: how many dependencies the database
+    knows, and the vulnerabilities of these, one a line.
+    """
 
     audited: int
     vulnerabilities: tuple[str, ...] = ()

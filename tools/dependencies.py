@@ -1,4 +1,6 @@
-"""What an installation of the package brings along: the distributions of this environment that it requires, with theirs."""
+"""What an installation of the package brings along: the
+distributions of this environment that it requires, with theirs.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,9 @@ PACKAGE = "arena-topo"
 
 @dataclass(frozen=True, slots=True)
 class Dependency:
-    """A distribution: its canonical name, its version, its licence, and the names of what it requires itself."""
+    """A distribution: its canonical name, its version, its
+    licence, and the names of what it requires itself.
+    """
 
     name: str
     version: str

@@ -1,6 +1,8 @@
-"""Build the source distribution and the wheel, check both, and try the wheel: ``python -m tools.distribution``.
+"""Build the source distribution and the wheel, check both, and try the wheel: ``python -m
+tools.distribution``.
 
-The wheel is built from the source distribution, as an index's users get it, and tried in an environment of its own.
+The wheel is built from the source distribution, as an index's users get it, and tried in an environment of
+its own.
 """
 
 import shutil

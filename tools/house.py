@@ -1,8 +1,8 @@
 """Draw the packages of the product and what they import: ``python -m tools.house`` writes ``docs/house.svg``.
 
-Rows are the layers of import-linter's first contract in ``pyproject.toml``, and a package imports only from rows below its
-own. A box lists the package's modules and the packages that it imports. Nothing in it changes with every commit, so that a
-test can compare it with the code.
+Rows are the layers of import-linter's first contract in ``pyproject.toml``, and a package imports only from
+rows below its own. A box lists the package's modules and the packages that it imports. Nothing in it changes
+with every commit, so that a test can compare it with the code.
 """
 
 import ast
@@ -95,7 +95,9 @@ def picture(rows: list[list[str]], found: Mapping[str, Package]) -> str:
 
 
 def _widths(sizes: list[int]) -> list[float]:
-    """Return the widths of the boxes of a row, in pixels: a share for each, the rest by its number of modules."""
+    """Return the widths of the boxes of a row, in pixels:
+    a share for each, the rest by its number of modules.
+    """
     room = _WIDTH - _GAP * (len(sizes) - 1) - _LEAST * len(sizes)
     return [_LEAST + room * size / sum(sizes) for size in sizes]
 

@@ -14,7 +14,9 @@ ROOT = Path(__file__).parent.parent
 
 
 def lowest(requirements: Iterable[str]) -> Iterator[str]:
-    """Yield for each of *requirements*, such as ``click>=8.4,<9``, the version at its lower end: ``click==8.4``."""
+    """Yield for each of *requirements*, such as ``click>=8.4,<9``,
+    the version at its lower end: ``click==8.4``.
+    """
     for requirement in map(Requirement, requirements):
         for specifier in requirement.specifier:
             if specifier.operator == ">=":

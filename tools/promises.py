@@ -1,7 +1,7 @@
 """List what users rely on and the tests that hold it: ``python -m tools.promises``.
 
-``--against REF`` compares the work tree with another commit: every test and promise that REF has and the tree lacks needs a
-reason in the section ``[gone]`` of the list, and the tests that a reason names have to exist.
+``--against REF`` compares the work tree with another commit: every test and promise that REF has and the tree
+lacks needs a reason in the section ``[gone]`` of the list, and the tests that a reason names have to exist.
 """
 
 import argparse

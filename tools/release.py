@@ -1,7 +1,8 @@
 """Build, check and tag a release: ``python -m tools.release 1.2.3``, or ``make release VERSION=1.2.3``.
 
-The version goes into the package, the changelog's *Unreleased* becomes its section, everything is tested, built and
-tried, and only then committed and tagged. Whatever fails leaves the checkout as it was. Nothing is pushed or uploaded.
+The version goes into the package, the changelog's *Unreleased* becomes its section, everything is tested,
+built and tried, and only then committed and tagged. Whatever fails leaves the checkout as it was. Nothing is
+pushed or uploaded.
 """
 
 import argparse

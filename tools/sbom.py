@@ -1,7 +1,7 @@
 """Write what a release brings along as a software bill of materials: ``python -m tools.sbom FILE``.
 
-The format is CycloneDX 1.6 (ECMA-424) in JSON. The versions are those of this environment, with which the release was
-tested; what users install later may be newer within the bounds of pyproject.toml.
+The format is CycloneDX 1.6 (ECMA-424) in JSON. The versions are those of this environment, with which the
+release was tested; what users install later may be newer within the bounds of pyproject.toml.
 """
 
 import json

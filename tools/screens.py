@@ -44,7 +44,9 @@ at submit mpi --gputopology --gang --rdma --name=vgg16 --workers=2 --gpus=8 --im
 sleep 1
 at submit mpi --gputopology --gang --rdma --name=gpt --workers=16 --gpus=8 --image=train:1.0 "sleep 3600"
 """
-"""One job that has failed, one that runs, and one that waits for a place; lists have the newest first, by whole seconds."""
+"""One job that has failed, one that runs, and one that waits
+for a place; lists have the newest first, by whole seconds.
+"""
 
 
 def drawn(folder: Path) -> dict[str, str]:

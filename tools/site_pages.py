@@ -1,6 +1,8 @@
-"""What mkdocs has to know of this project: which pages stand outside of ``docs/``, and where links between pages lead.
+"""What mkdocs has to know of this project: which pages stand outside of ``docs/``, and where links between
+pages lead.
 
-``README.md`` is the site's first page. Links are written for readers of the repository; on the site they differ:
+``README.md`` is the site's first page. Links are written for readers of the repository; on the site they
+differ:
 
     in README.md                 docs/how-to/logs.md      ->  how-to/logs.md
     in docs/how-to/placing.md    ../../CONTRIBUTING.md    ->  ../project/contributing.md

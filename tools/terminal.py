@@ -1,4 +1,6 @@
-"""What a command prints on a terminal, and its picture: ``python tools/terminal.py PICTURE WIDTH COMMAND...``."""
+"""What a command prints on a terminal, and its picture:
+``python tools/terminal.py PICTURE WIDTH COMMAND...``.
+"""
 
 import fcntl
 import os
@@ -39,7 +41,9 @@ def _read(terminal: int) -> bytes:
 
 
 def drawing(title: str, text: str, width: int) -> str:
-    """Return *text*, with a terminal's codes in it, as an SVG of *width* columns, which longer lines continue below."""
+    """Return *text*, with a terminal's codes in it, as an SVG
+    of *width* columns, which longer lines continue below.
+    """
     console = Console(width=width, record=True, file=StringIO(), highlight=False)
     for line in Text.from_ansi(text).split("\n", allow_blank=False):
         for part in line.divide(range(width, len(line), width)):
@@ -53,7 +57,9 @@ def without_fonts(svg: str) -> str:
 
 
 def lasting(svg: str) -> str:
-    """Return the text of a drawing without what differs from run to run: times, letters drawn by lot, blanks."""
+    """Return the text of a drawing without what differs
+    from run to run: times, letters drawn by lot, blanks.
+    """
     text = unescape(" ".join(re.findall(r"<text [^>]*>(.*?)</text>", svg))).replace("\xa0", " ")
     text = re.sub(r"-launcher-\w{5}", "-launcher-XXXXX", text)
     text = re.sub(r"\b\d+(\.\d+){3}\b", "IP", text)

@@ -23,8 +23,8 @@ ROOT = Path(__file__).parents[1]
 class Page:
     """A page whose commands are typed as they stand.
 
-    It shows *drawings*, which its commands write, and *screens*: by the names of their files, the commands that are run once
-    more at their place, on a terminal.
+    It shows *drawings*, which its commands write, and *screens*: by the names of their files, the commands
+    that are run once more at their place, on a terminal.
     """
 
     path: str
@@ -57,9 +57,11 @@ def commands(text: str) -> list[str]:
 
 
 def typed(page: Page, text: str, folder: Path) -> tuple[str, dict[str, str]]:
-    """Run the commands of *text*, that of *page*, with *folder* as home; return it with their output, and its pictures by name.
+    """Run the commands of *text*, that of *page*, with *folder* as home; return it with their output, and its
+    pictures by name.
 
-    They run in a copy of what a package is built from. Nothing comes from the network: pip finds here what it installs.
+    They run in a copy of what a package is built from. Nothing comes from the network: pip finds here what it
+    installs.
     """
     checkout = folder / "checkout"
     checkout.mkdir()
@@ -90,14 +92,17 @@ def _script(page: Page, text: str, folder: Path) -> Iterator[str]:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return the environment of a newcomer: no kubeconfig, profile or colours of the user, and a terminal of 120 columns."""
+    """Return the environment of a newcomer: no kubeconfig, profile
+    or colours of the user, and a terminal of 120 columns.
+    """
     return {
         "HOME": str(home),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "120",
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
-        # What a package needs, to be built and to run, is installed next to this Python; an index is not asked.
+        # What a package needs, to be built and to run, is installed next to this Python; an index is not
+        # asked.
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "PIP_NO_INDEX": "1",
         "PIP_NO_BUILD_ISOLATION": "0",
@@ -110,7 +115,8 @@ def _with_output(block: str, outputs: Iterator[str]) -> str:
 
 
 def lasting(text: str) -> str:
-    """Return *text* without what differs from run to run: times, addresses, process numbers, letters drawn by lot.
+    """Return *text* without what differs from run to run: times, addresses, process numbers, letters drawn by
+    lot.
 
     The columns of a table are as wide as their longest value, so that runs of blanks and lines count as one.
     """

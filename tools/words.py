@@ -1,7 +1,7 @@
 """Find phrases that a native engineer would not write: ``python -m tools.words``.
 
-``tools/words.toml`` lists them, each with what to write instead. Judged are the comments, docstrings and other strings of
-Python modules, and pages of Markdown without their blocks of code.
+``tools/words.toml`` lists them, each with what to write instead. Judged are the comments, docstrings and
+other strings of Python modules, and pages of Markdown without their blocks of code.
 """
 
 import io

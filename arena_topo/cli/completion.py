@@ -1,7 +1,8 @@
 """Completion of values in a shell: jobs, instances, nodes and the like, in bounded time and without a word.
 
-A TAB must never hang a shell: a server that does not answer in a second and a half has nothing to offer. The question is asked in a
-thread of its own, since neither the resolution of a name nor a credential plugin can be interrupted.
+A TAB must never hang a shell: a server that does not answer in a second and a half has nothing to offer. The
+question is asked in a thread of its own, since neither the resolution of a name nor a credential plugin can
+be interrupted.
 """
 
 import os

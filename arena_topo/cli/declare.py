@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 # The words of a command line, as click's parser will read them: which is a flag, and which is a flag's value.
 #
-# Arena's and kubectl's flags are Go's: a flag that is true or false needs no value, and has it after an equals sign, never
-# in the next word. click knows flags without a value, and flags that always have one.
+# Arena's and kubectl's flags are Go's: a flag that is true or false needs no value, and has it after an
+# equals sign, never in the next word. click knows flags without a value, and flags that always have one.
 
 TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
@@ -66,8 +66,8 @@ def as_click_takes(
     """Return *words* with Go's flags as click takes them.
 
     A flag whose type says by ``bare`` what it means without a value gets that value, unless the type says by
-    ``may_be`` that the next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type
-    these are ``--gang=true sh --follow --follow``: a short flag without a value gets its long form.
+    ``may_be`` that the next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such
+    a type these are ``--gang=true sh --follow --follow``: a short flag without a value gets its long form.
 
     Raises click's usage error where words that are *checked* have a flag as the value of another:
     ``--queue --workers=2`` is a queue without a name, and not one that is called ``--workers=2``.
@@ -135,9 +135,9 @@ def _long(options: Sequence[click.Option], name: str) -> str:
 
 # How help looks: flags under headings, the connection's once for all commands, and no word that is broken.
 #
-# A line that does not fit is broken between words only, so that flags, images and paths can be copied; on narrow
-# terminals the text of a flag stands under it. An example that does not fit continues after a backslash, as a
-# shell reads it.
+# A line that does not fit is broken between words only, so that flags, images and paths can be copied; on
+# narrow terminals the text of a flag stands under it. An example that does not fit continues after a
+# backslash, as a shell reads it.
 
 _STACKED_BELOW = 70
 """Columns of text; two columns side by side leave too little for words below that."""

@@ -10,8 +10,9 @@ The profile is a YAML file whose keys are flags, for all commands or for one.
       gang: true
       image: registry.example.com/train:1.0
 
-Values are taken as they are written: ``1e-3`` and ``yes`` stay texts until the flag reads them. The file of flags of
-``submit -f`` is such a file too, without sections, and Arena's configuration is read into the same ``Profile``.
+Values are taken as they are written: ``1e-3`` and ``yes`` stay texts until the flag reads them. The file of
+flags of ``submit -f`` is such a file too, without sections, and Arena's configuration is read into the same
+``Profile``.
 """
 
 import os
@@ -211,9 +212,9 @@ def _wrong(node: _Node, path: str, what: str) -> UsageError:
 
 # Arena's own configuration file, which its users have: ``$ARENA_CONFIG``, else ``~/.arena/config``.
 #
-# Lines are ``key=value``, and those that begin with ``#`` are comments. Like Arena this reads what it knows and passes
-# over the rest; nothing in the file can stop a command. Source: kubeflow/arena 0.15.5, pkg/util/config and
-# pkg/apis/config/arenaconfig.go.
+# Lines are ``key=value``, and those that begin with ``#`` are comments. Like Arena this reads what it knows
+# and passes over the rest; nothing in the file can stop a command. Source: kubeflow/arena 0.15.5,
+# pkg/util/config and pkg/apis/config/arenaconfig.go.
 
 _ARENA_VARIABLE = "ARENA_CONFIG"
 _OF_ARENA = {

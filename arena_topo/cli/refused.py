@@ -1,8 +1,8 @@
 """Words that this program does not take, each with the reason and what to use instead.
 
-They are Arena's, of version 0.15.5, those that earlier versions of this program took, and few of other programs.
-``refusal`` is asked for a word only after nothing else has taken it, so none of them is declared anywhere. Words of Arena
-that work are in ``docs/how-to/arena.md``, and so are these.
+They are Arena's, of version 0.15.5, those that earlier versions of this program took, and few of other
+programs. ``refusal`` is asked for a word only after nothing else has taken it, so none of them is declared
+anywhere. Words of Arena that work are in ``docs/how-to/arena.md``, and so are these.
 """
 
 from collections.abc import Mapping

@@ -43,8 +43,8 @@ def show_from(level: Level) -> None:
 def say(text: str, *, style: str = "") -> None:
     """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour.
 
-    What others wrote into it can be seen, and does nothing; line breaks stay. On a terminal, lines that are too wide for
-    it break between words.
+    What others wrote into it can be seen, and does nothing; line breaks stay. On a terminal, lines that are
+    too wide for it break between words.
     """
     text = printable_lines(text)
     if _OF_STYLE.get(style, Level.INFO) < _shown:
@@ -170,7 +170,8 @@ def broken_between_words(text: str, width: int) -> str:
 def _broken(line: str, width: int) -> Iterator[str]:
     plain = click.unstyle(line)
     gaps = [gap.end() for gap in re.finditer(_GAP, plain)]
-    # Only a row of a table has blanks between words at two places; at one place they part a name from its sentence.
+    # Only a row of a table has blanks between words at two places; at one place they part a name from its
+    # sentence.
     if len(plain) <= width or len(gaps) > 1:
         yield line
         return

@@ -1,8 +1,8 @@
 """What the controller publishes of a cluster, for users who cannot list its nodes and pods.
 
 It is a snapshot of what is free: hardware, links, fabric, and the amounts and GPUs that are taken, without
-pods or environments. It stands as compressed JSON in ConfigMaps of the controller's namespace, which everybody
-can read; a large one is split, as an object may have one MiB. For example, a snapshot of 1.5 MiB::
+pods or environments. It stands as compressed JSON in ConfigMaps of the controller's namespace, which
+everybody can read; a large one is split, as an object may have one MiB. For example, a snapshot of 1.5 MiB::
 
     arena-topo-snapshot-0    written 10:00:05, 3 parts    the first 700 KiB
     arena-topo-snapshot-1    written 10:00:05             the next 700 KiB

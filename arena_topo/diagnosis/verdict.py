@@ -79,7 +79,8 @@ class Rank:
 class Absent:
     """Ranks that were not seen, and why, in a clause: ``its node n3 is NotReady``.
 
-    ``ranks`` is empty where their numbers are not known. ``is_silent``: their pod was asked, and did not answer.
+    ``ranks`` is empty where their numbers are not known. ``is_silent``: their pod was asked, and did not
+    answer.
     """
 
     why: str

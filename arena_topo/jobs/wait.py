@@ -103,8 +103,8 @@ def wait_for_goal(
 ) -> JobView:
     """Return the job *name* with *uid* once it runs, or once it has succeeded.
 
-    *timeout* in seconds, 0 for no limit; the user said *limit*, of which some has passed. Raises ``JobFailed``
-    when it ends otherwise, ``NotFound`` when it is deleted meanwhile, and ``WaitTimeout``.
+    *timeout* in seconds, 0 for no limit; the user said *limit*, of which some has passed. Raises
+    ``JobFailed`` when it ends otherwise, ``NotFound`` when it is deleted meanwhile, and ``WaitTimeout``.
     """
     started, pause = clock(), _FIRST_PAUSE
     with _outlasting(session, started + timeout if timeout else None, clock) as patient:

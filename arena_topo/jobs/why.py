@@ -118,7 +118,8 @@ def _without_ranks(session: Session, view: JobView, pods: Sequence[Object]) -> V
         return None
     message = view.message or (f"{held[0]['metadata']['name']}: {why_waiting(held[0])}" if held else "")
     if event := _last_warning(session, view, held):
-        # A volume that is not there, an image that is not pulled: the pod itself only says that it is created.
+        # A volume that is not there, an image that is not pulled: the pod itself only says that it is
+        # created.
         message += f"; {event.source}: {event.reason}: {event.message}"
     suspects = [
         Suspect(

@@ -1,7 +1,7 @@
 """The screen of ``top --watch``, on textual: four tables that follow the cluster, and keys as in k9s.
 
-The cluster is read in a thread of its own, which may wait for a server that does not answer: the keys work meanwhile. On wide
-terminals the four tables stand side by side, on narrow ones one at a time.
+The cluster is read in a thread of its own, which may wait for a server that does not answer: the keys work
+meanwhile. On wide terminals the four tables stand side by side, on narrow ones one at a time.
 """
 
 import asyncio

@@ -71,8 +71,8 @@ class PlanView:
     """A job's plan, compared with what became of it.
 
     ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned
-    one; ``enforced`` says in words what of a confirmed plan is enforced, and by what, while the job has not ended.
-    The rest is the plan's own: how far its reservation got, how it is enforced, its level and domain,
+    one; ``enforced`` says in words what of a confirmed plan is enforced, and by what, while the job has not
+    ended. The rest is the plan's own: how far its reservation got, how it is enforced, its level and domain,
     and the place of each worker; all empty where it cannot be read. Of a job that waits ``reason`` says why,
     ``position`` which one it is in the controller's queue, 0 in none, and ``start`` when it starts, or why
     there is no estimate; None for other jobs.

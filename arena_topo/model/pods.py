@@ -59,7 +59,8 @@ def effective_requests(
 def pod_spec_requests(spec: Mapping[str, Any]) -> dict[str, int]:
     """Return what kube-scheduler reserves for a pod with the well-formed *spec*; raises ``ValueError``.
 
-    Objects that a server may have garbled are read with ``topology.objects.pod_facts``, which names the key at fault.
+    Objects that a server may have garbled are read with ``topology.objects.pod_facts``, which names the key
+    at fault.
     """
     pod_level = (spec.get("resources") or {}).get("requests")
     return effective_requests(

@@ -465,8 +465,8 @@ def job_page(
 ) -> str:
     """Return all about *job*: itself, why it does not run, its plan, its instances and its *events*.
 
-    None for *events* says that they may not be read; those that are alike are one unless *all_events* are asked for.
-    *width* is the room of the terminal, None for no bound.
+    None for *events* says that they may not be read; those that are alike are one unless *all_events* are
+    asked for. *width* is the room of the terminal, None for no bound.
     """
     room = None if width is None else width - 2
     more = [

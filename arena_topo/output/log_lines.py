@@ -32,8 +32,8 @@ Printer = Callable[[LogLine], bytes]
 def printer(form: str, *, prefix: bool, colour: bool, strip: bool, timestamps: bool = False) -> Printer:
     """Return what makes bytes of a line in *form*: ``text``, ``raw`` or ``json``.
 
-    A *prefix* names the instance in text, in *colour* where it is wanted; *strip* takes control characters away.
-    *timestamps* come before the text; JSON always has them.
+    A *prefix* names the instance in text, in *colour* where it is wanted; *strip* takes control characters
+    away. *timestamps* come before the text; JSON always has them.
     """
 
     def printed(line: LogLine) -> bytes:

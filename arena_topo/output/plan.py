@@ -291,10 +291,10 @@ def render_plan(
 ) -> str:
     """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
 
-    In text, *why* adds reasons, assumptions and NUMA nodes to the answer, and *submit* is the command that creates
-    the job, empty where none would. Columns for which *width* has no room are left out; None is room for all.
-    *starts* is when the job would start, and the instant at which that was estimated; no drawing shows it. Raises
-    ``UsageError`` for a drawing of roles.
+    In text, *why* adds reasons, assumptions and NUMA nodes to the answer, and *submit* is the command that
+    creates the job, empty where none would. Columns for which *width* has no room are left out; None is room
+    for all. *starts* is when the job would start, and the instant at which that was estimated; no drawing
+    shows it. Raises ``UsageError`` for a drawing of roles.
     """
     match form:
         case "json" | "yaml":
@@ -620,7 +620,8 @@ def _with_share(node: GpuNode, name: str, share: NodeShare, verdict: Placement) 
         )
         for worker in share.workers
     )
-    # Where it is not known which GPUs are in use, or which ones the gang gets, the picture does not claim to know.
+    # Where it is not known which GPUs are in use, or which ones the gang gets, the picture does not claim to
+    # know.
     used = node.used | frozenset(share.gpus) if node.used is not None and share.gpus is not None else None
     requested = {**node.requested, node.gpu_resource: node.requested.get(node.gpu_resource, 0) + count}
     return replace(node, holders=(*node.holders, *holders), used=used, requested=requested)
@@ -858,8 +859,8 @@ def submitted_lines(
 ) -> Iterator[str]:
     """Yield what submit reports: where the job goes and how fast, or what it waits for.
 
-    *queued*: a controller places the job, and starts it. *unenforced*: why nothing holds the plan, empty where
-    something does, which ``describe`` explains.
+    *queued*: a controller places the job, and starts it. *unenforced*: why nothing holds the plan, empty
+    where something does, which ``describe`` explains.
     """
     if isinstance(verdict, Placement):
         summary = rendered([_summary_line(name, verdict)], colour=False).rstrip()

@@ -31,8 +31,9 @@ def render_topology(
 ) -> str:
     """Return *snapshot*, or only the nodes or domains *names* of it, in one of ``FORMS``.
 
-    Text and SVG show a tree or map of the cluster or of domains, and the links, GPUs and NICs of a node where one is named.
-    Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
+    Text and SVG show a tree or map of the cluster or of domains, and the links, GPUs and NICs of a node where
+    one is named. Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not
+    exist.
     """
     chosen = select_nodes(snapshot, names)
     # A domain is drawn as the cluster is.

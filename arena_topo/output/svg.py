@@ -345,8 +345,8 @@ def node_picture(
 ) -> str:
     """Return the drawing of *node* as an SVG document.
 
-    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page. Within another
-    document the drawing is not *styled* again, and begins at *top*.
+    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page. Within
+    another document the drawing is not *styled* again, and begins at *top*.
     """
     colours = users if users is not None else user_colours([node])
     ring = ring_of(node, gpu_count(node))
@@ -727,8 +727,8 @@ def cluster_picture(
 ) -> str:
     """Return the drawing of *snapshot* as an SVG document.
 
-    *users* as in ``node_picture``. A plan's *headline* stands above the drawing, and the node that it is about, in
-    *detail*, below.
+    *users* as in ``node_picture``. A plan's *headline* stands above the drawing, and the node that it is
+    about, in *detail*, below.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)

@@ -135,8 +135,8 @@ def fitted(
     """Return *rows*, headings first, without columns for which *width* has no room; None is room for all.
 
     The headings in *spare* go, the first first; then the texts below those in *elide* lose their middles.
-    With *words* the last column has sentences, which continue below themselves and other columns go until it has
-    *least* columns. For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
+    With *words* the last column has sentences, which continue below themselves and other columns go until it
+    has *least* columns. For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
     """
     headings = list(rows[0])
     kept = list(range(len(headings)))

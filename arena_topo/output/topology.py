@@ -177,8 +177,8 @@ _STYLES = {"used": "blue", "free": "green", "bad": "red"}
 def cluster_tree(snapshot: Snapshot, *, colour: bool = False, width: int | None = None) -> str:
     """Return the tree of *snapshot*: domains, then nodes with a mark for each GPU, then the warnings.
 
-    Where *width* has no room for a line, remarks stand below their nodes; where that is not enough, no machine and
-    no count of nodes is shown either.
+    Where *width* has no room for a line, remarks stand below their nodes; where that is not enough, no
+    machine and no count of nodes is shown either.
     """
     root = cluster_domains(snapshot)
     count = sum(1 for _ in root.all_nodes)

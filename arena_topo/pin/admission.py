@@ -52,8 +52,8 @@ _BLOCK = 101
 def policy_objects(api: str, *, gangs: bool) -> tuple[Object, Object]:
     """Return the policy and its binding for the *api* that is served.
 
-    *gangs*: whether pods have ``spec.schedulingGroup`` (Kubernetes 1.36 or later); the server refuses a policy that
-    names a field which does not exist.
+    *gangs*: whether pods have ``spec.schedulingGroup`` (Kubernetes 1.36 or later); the server refuses a
+    policy that names a field which does not exist.
     """
     policy = _object(api, "MutatingAdmissionPolicy", _spec(gangs=gangs))
     binding = _object(api, "MutatingAdmissionPolicyBinding", {"policyName": NAME})

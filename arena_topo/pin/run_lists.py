@@ -53,9 +53,9 @@ def pin_annotations(
 ) -> dict[str, str]:
     """Return the annotations for a worker template; what is not given is not pinned.
 
-    *nodes* are values of the label ``kubernetes.io/hostname``, which may differ from the nodes' names; *gpus* are
-    each worker's GPU UUIDs, for HAMi; *claims* are names of ResourceClaims. Raises ``UsageError`` when they would
-    not fit into an object's annotations.
+    *nodes* are values of the label ``kubernetes.io/hostname``, which may differ from the nodes' names; *gpus*
+    are each worker's GPU UUIDs, for HAMi; *claims* are names of ResourceClaims. Raises ``UsageError`` when
+    they would not fit into an object's annotations.
     """
     lists = {PIN_NODES: nodes, PIN_GPUS: [_GPU_SEPARATOR.join(uuids) for uuids in gpus], PIN_CLAIMS: claims}
     annotations = {key: encoded(values) for key, values in lists.items() if values}

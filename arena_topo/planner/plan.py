@@ -170,8 +170,8 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, e
 #
 # One node is then no closer than two, and n pods of a node have an n-th of its cards each. So the rate goes
 # before the level: the highest one is looked for at which all pods still fit, with on each node no more pods
-# than have that rate there, and the order of choice decides among the nodes that remain. Eight pods of one GPU
-# share the four cards of 25 GB/s of a machine at 11.5 GB/s each; four on each of two machines have 23.
+# than have that rate there, and the order of choice decides among the nodes that remain. Eight pods of one
+# GPU share the four cards of 25 GB/s of a machine at 11.5 GB/s each; four on each of two machines have 23.
 
 
 def _is_crowded(demand: Demand, answer: Placement) -> bool:

@@ -72,8 +72,9 @@ class Bandwidths:
     """Bus bandwidths in GB/s, and shares where the placement gives the nominal one.
 
     ``nvlink_share`` is the share of a GPU set's predicted busbw that is reached, ``rdma_share`` that of the
-    rate of the RDMA cards, ``two_nodes_share`` the same for two nodes whose NVSwitches reduce; ``rdma_card`` is the rate of a card whose own is not known. ``isolated`` is
-    between pods of one node that do not see each other's GPUs, ``tcp`` between nodes without RDMA.
+    rate of the RDMA cards, ``two_nodes_share`` the same for two nodes whose NVSwitches reduce; ``rdma_card``
+    is the rate of a card whose own is not known. ``isolated`` is between pods of one node that do not see
+    each other's GPUs, ``tcp`` between nodes without RDMA.
     """
 
     nvlink_share: Range
@@ -358,21 +359,21 @@ def read_planned_gang(document: object, source: str) -> PlannedGang:
 
 # Which transports the ranks of a gang really use, and the bus bandwidth of the whole gang.
 #
-# Links are not all that decides. NCCL tries its transports in the order P2P, SHM, NET and takes the first that
-# connects two ranks (``src/transport.cc``, ``ncclTransports`` and ``selectTransport``). What decides is the
-# identity of the host, ``hostHash``, a hash of the host's name and the kernel's boot id, and the device of
-# ``/dev/shm``, ``shmDev`` (``src/init.cc``, ``fillInfo``; ``src/misc/utils.cc``, ``getHostHash``). Each pod has
-# a name and a ``/dev/shm`` of its own, so that for two pods of one node
+# Links are not all that decides. NCCL tries its transports in the order P2P, SHM, NET and takes the first
+# that connects two ranks (``src/transport.cc``, ``ncclTransports`` and ``selectTransport``). What decides is
+# the identity of the host, ``hostHash``, a hash of the host's name and the kernel's boot id, and the device
+# of ``/dev/shm``, ``shmDev`` (``src/init.cc``, ``fillInfo``; ``src/misc/utils.cc``, ``getHostHash``). Each
+# pod has a name and a ``/dev/shm`` of its own, so that for two pods of one node
 #
 # - P2P is ruled out: ``ncclTopoCheckP2p`` (``src/graph/paths.cc``) returns before it looks at links;
 # - SHM is ruled out: ``shmCanConnect`` (``src/transport/shm.cc``) wants both to be equal;
 # - NET connects: ``canConnect`` (``src/transport/net.cc``) refuses nobody of another host.
 #
-# To NCCL each pod is a node by itself. NET is one network for all: InfiniBand and RoCE where the pods have RDMA
-# cards, else sockets (``src/plugin/net.cc``, ``initPluginLibsOnceFunc``: plugins, IB, Socket). So isolated pods
-# with cards exchange over the cards, through the card or its switch and back, at their part of the rate: a ring
-# leaves each pod once, and n pods of a node share its cards n ways. Between nodes NCCL uses RDMA only where
-# every pod has RDMA cards. A ring is as fast as its slowest segment.
+# To NCCL each pod is a node by itself. NET is one network for all: InfiniBand and RoCE where the pods have
+# RDMA cards, else sockets (``src/plugin/net.cc``, ``initPluginLibsOnceFunc``: plugins, IB, Socket). So
+# isolated pods with cards exchange over the cards, through the card or its switch and back, at their part of
+# the rate: a ring leaves each pod once, and n pods of a node share its cards n ways. Between nodes NCCL uses
+# RDMA only where every pod has RDMA cards. A ring is as fast as its slowest segment.
 
 _NOTHING = Range(0.0, 0.0, 0.0)
 

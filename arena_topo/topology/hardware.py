@@ -72,8 +72,8 @@ _AMPERE_WORKSTATION = Generation("Ampere workstation", 14.0, 4, 24.0, 16.0)
 _ADA = Generation("Ada", 0.0, 0, 24.0, 16.0)
 HOPPER = Generation("Hopper", 25.0, 18, 48.0, 22.0)
 BLACKWELL = Generation("Blackwell", 50.0, 18, 48.0, 22.0)
-# Eight RTX 5090 at two Xeon 8480+ reach 28 GB/s, four at one of them 35 (NVIDIA/nccl issue 1639): between hosts of
-# this age there is more than the 22 that NCCL's ``src/graph/topo.h`` has for Sapphire Rapids.
+# Eight RTX 5090 at two Xeon 8480+ reach 28 GB/s, four at one of them 35 (NVIDIA/nccl issue 1639): between
+# hosts of this age there is more than the 22 that NCCL's ``src/graph/topo.h`` has for Sapphire Rapids.
 _BLACKWELL_WORKSTATION = Generation("Blackwell workstation", 0.0, 0, 48.0, 35.0)
 _VEGA20 = Generation("Vega 20", 46.0, 2, 24.0, 16.0)
 _CDNA1 = Generation("CDNA", 46.0, 3, 24.0, 16.0)

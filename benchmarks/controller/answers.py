@@ -1,8 +1,9 @@
-"""What the answers to Kueue's Workloads cost the controller's process: ``python -m benchmarks.controller.answers [JOBS [NODES]]``.
+"""What the answers to Kueue's Workloads cost the controller's process: ``python -m
+benchmarks.controller.answers [JOBS [NODES]]``.
 
-Everything is in memory, without an API server, so that what else the machine does tells little: servers with eight GPUs, and
-jobs of four workers that come one after the other, until all of them run. Each change of each Workload is decided on alone,
-which is the most that there can be to decide.
+Everything is in memory, without an API server, so that what else the machine does tells little: servers with
+eight GPUs, and jobs of four workers that come one after the other, until all of them run. Each change of each
+Workload is decided on alone, which is the most that there can be to decide.
 """
 
 import sys
@@ -19,7 +20,9 @@ from tests.controller.world import server
 
 
 def main(jobs: int = 300, nodes: int = 640) -> None:
-    """Print the CPU for each job, of the first and the last tenth as well: it should not grow with the jobs that run."""
+    """Print the CPU for each job, of the first and the last
+    tenth as well: it should not grow with the jobs that run.
+    """
     servers = [server(f"n{at:04}") for at in range(nodes)]
     cluster = Cluster(nodes=servers)
     reconciler = PlanReconciler(Rules(timedelta(days=1)), lambda: cluster.seconds)
@@ -44,7 +47,9 @@ def main(jobs: int = 300, nodes: int = 640) -> None:
 
 
 def course(job: str) -> Iterator[Object]:
-    """Yield the Workload of *job* each time that Kueue writes it: it has come, has quota, is admitted, and its pods are ready."""
+    """Yield the Workload of *job* each time that Kueue writes it:
+    it has come, has quota, is admitted, and its pods are ready.
+    """
     item = workload(job, workers=4, gpus=4)
     conditions: list[Object] = []
     yield {**item, "status": {**item["status"], "conditions": []}}

@@ -1,9 +1,11 @@
-"""How long the controller takes to decide, and how much memory: ``python -m benchmarks.controller.decisions [NODES [PODS]]``.
+"""How long the controller takes to decide, and how much memory: ``python -m benchmarks.controller.decisions
+[NODES [PODS]]``.
 
-Everything is in memory, without an API server: servers with eight GPUs, pods of one GPU on them, of jobs of eight that were
-planned and have deadlines, and a queue of jobs of many shapes that do not fit. Again and again a job ends and its pods go, and
-another one comes, which is proposed, confirmed and bound; in between it is estimated for a while when those of the queue start. A
-decision is from the events to the actions, whatever they are.
+Everything is in memory, without an API server: servers with eight GPUs, pods of one GPU on them, of jobs of
+eight that were planned and have deadlines, and a queue of jobs of many shapes that do not fit. Again and
+again a job ends and its pods go, and another one comes, which is proposed, confirmed and bound; in between it
+is estimated for a while when those of the queue start. A decision is from the events to the actions, whatever
+they are.
 """
 
 import gc

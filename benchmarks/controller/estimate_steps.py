@@ -1,8 +1,9 @@
 """How long an event waits for an estimate: ``python -m benchmarks.controller.estimate_steps [NODES [PODS]]``.
 
-Everything is in memory, as in ``decisions``: servers with eight GPUs, pods of one GPU on them, of planned jobs of eight that have
-deadlines, and a queue of jobs of many shapes that do not fit. An event that comes while starts are estimated waits for one step at
-most: these are timed one by one, and the begin of the round as well.
+Everything is in memory, as in ``decisions``: servers with eight GPUs, pods of one GPU on them, of planned
+jobs of eight that have deadlines, and a queue of jobs of many shapes that do not fit. An event that comes
+while starts are estimated waits for one step at most: these are timed one by one, and the begin of the round
+as well.
 """
 
 import gc

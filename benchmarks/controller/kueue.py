@@ -1,8 +1,10 @@
-"""How fast and how full jobs are admitted through our check, next to Kueue's own TAS: ``python -m benchmarks.controller.kueue [JOBS [NODES [RUNS]]]``.
+"""How fast and how full jobs are admitted through our check, next to Kueue's own TAS: ``python -m
+benchmarks.controller.kueue [JOBS [NODES [RUNS]]]``.
 
-On a real API server, with the real Kueue and simulated nodes of eight GPUs, twenty in a rack: once with a flavor that has a
-topology, once with our admission check, the same jobs in both. No operator runs, so that nothing but the queues is measured. Then the
-time from a pod's end to the next job's answer, and how many GPUs of an overfilled cluster either admits.
+On a real API server, with the real Kueue and simulated nodes of eight GPUs, twenty in a rack: once with a
+flavor that has a topology, once with our admission check, the same jobs in both. No operator runs, so that
+nothing but the queues is measured. Then the time from a pod's end to the next job's answer, and how many GPUs
+of an overfilled cluster either admits.
 """
 
 import os
@@ -40,7 +42,8 @@ SHAPES = ((1, 8), (2, 8), (4, 8), (2, 4), (4, 4), (8, 2), (8, 1), (4, 2))
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a run of jobs took: seconds from the first creation to the last admission and to the last start, and CPU seconds by process.
+    """What a run of jobs took: seconds from the first creation to the last admission and to the last start,
+    and CPU seconds by process.
 
     A job is started once Kueue has unsuspended it. The CPU is that up to the last admission.
     """
@@ -62,7 +65,9 @@ class Run:
 
 
 def main(jobs: int = 300, nodes: int = 640, runs: int = 1) -> None:
-    """Print the rates and the CPU for each job of so many *runs*, the delay, and how full the cluster gets."""
+    """Print the rates and the CPU for each job of so many
+    *runs*, the delay, and how full the cluster gets.
+    """
     racks = {f"n{at:03}": f"r{at // PER_RACK:02}" for at in range(nodes)}
     with ControlPlane(Options(operator=False, operators=("kueue",))) as plane:
         _furnish(plane, racks)
@@ -84,7 +89,9 @@ def main(jobs: int = 300, nodes: int = 640, runs: int = 1) -> None:
 
 
 def _compare(plane: ControlPlane, shapes: Sequence[tuple[int, int]], pid: int) -> None:
-    """Print what jobs of *shapes* take by TAS, and then by our check, whose controller is the process *pid*."""
+    """Print what jobs of *shapes* take by TAS, and then by
+    our check, whose controller is the process *pid*.
+    """
     tas = _run(plane, "tas", shapes, {})
     _say_rate("TAS", tas)
     ours = _run(plane, "ours", shapes, {"controller": pid})
@@ -203,7 +210,9 @@ def _run(plane: ControlPlane, queue: str, shapes: Sequence[tuple[int, int]], mor
 
 
 def _filled(plane: ControlPlane, queue: str, shapes: Sequence[tuple[int, int]]) -> list[Object]:
-    """Return the Workloads that are admitted once nothing moves any more, of jobs that ask for more than there is."""
+    """Return the Workloads that are admitted once nothing
+    moves any more, of jobs that ask for more than there is.
+    """
     _submit(plane.kube, queue, shapes)
     last, since = -1, time.monotonic()
     while time.monotonic() - since < 15:
@@ -216,7 +225,9 @@ def _filled(plane: ControlPlane, queue: str, shapes: Sequence[tuple[int, int]]) 
 
 
 def _delays(plane: ControlPlane, nodes: Sequence[str]) -> list[float]:
-    """Return how long after a pod's end the job is answered that waits for its node, which is the only one."""
+    """Return how long after a pod's end the job is answered
+    that waits for its node, which is the only one.
+    """
     kube, delays = plane.kube, list[float]()
     for node in nodes:
         kube.create(_blocker(node), "default")

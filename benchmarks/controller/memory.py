@@ -1,7 +1,9 @@
-"""What the controller keeps of jobs onto which their users write much: ``python -m benchmarks.controller.memory [JOBS [KILOBYTES]]``.
+"""What the controller keeps of jobs onto which their users write much: ``python -m
+benchmarks.controller.memory [JOBS [KILOBYTES]]``.
 
-The jobs are read from JSON one after the other, as from the API server, and decided on once; each case in a process of its own. An
-API server admits 256 KiB of annotations for each object, and the controller's limit of memory is that of its manifest.
+The jobs are read from JSON one after the other, as from the API server, and decided on once; each case in a
+process of its own. An API server admits 256 KiB of annotations for each object, and the controller's limit of
+memory is that of its manifest.
 """
 
 import json
@@ -51,7 +53,9 @@ CASES: dict[str, Callable[[int], dict[str, str]]] = {
 
 
 def job(number: int, annotations: dict[str, str], noted: dict[str, str]) -> bytes:
-    """Return a job of two workers that waits, with *annotations*, and *noted* ones on its pods, as the API server sends it."""
+    """Return a job of two workers that waits, with *annotations*,
+    and *noted* ones on its pods, as the API server sends it.
+    """
     made = with_pins(mpijob(f"job-{number}", workers=2), suspended_with_plan(PlanRecord(stage=Stage.WAITING)))
     made["metadata"]["namespace"] = f"team-{number % _NAMESPACES}"
     made["metadata"]["annotations"] |= annotations
@@ -60,7 +64,9 @@ def job(number: int, annotations: dict[str, str], noted: dict[str, str]) -> byte
 
 
 def one_case(name: str, jobs: int, size: int, *, whole: bool) -> None:
-    """Print how many MiB the process has grown by for so many *jobs*, and at its peak; *whole*: all is kept of them."""
+    """Print how many MiB the process has grown by for so many
+    *jobs*, and at its peak; *whole*: all is kept of them.
+    """
     made, noted = CASES[name](size), _other(size) if "pods" in name else {}
     faults, kept = Faults(), dict[str, Object]()
     nodes = {

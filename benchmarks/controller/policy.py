@@ -1,10 +1,11 @@
-"""What a list of pins costs a real API server by its size: CPU seconds for one pod, next to the same text under another key.
+"""What a list of pins costs a real API server by its size: CPU seconds for one pod, next to the same text
+under another key.
 
     python -m benchmarks.controller.policy [OTHER.json ...]
 
 starts an API server, installs the admission policy of this checkout, and then each of OTHER, policies as
-``arena-topo cluster setup -o json`` of another version prints them, or their ``spec`` alone. Anybody may write such a list into a
-pod, so that no list of 256 kB may cost more than a tenth of a second.
+``arena-topo cluster setup -o json`` of another version prints them, or their ``spec`` alone. Anybody may
+write such a list into a pod, so that no list of 256 kB may cost more than a tenth of a second.
 """
 
 import json

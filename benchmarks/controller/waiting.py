@@ -1,10 +1,11 @@
 """How far off the estimates of starts are: ``python -m benchmarks.controller.waiting [JOBS [SEEDS]]``.
 
-A simulated cluster of 32 servers with eight GPUs gets jobs of forty works (a name, an image and a size), more than it can run,
-and gives them turns as the controller does. The run times of a work are spread around its own middle (log-normal), and the
-works differ by a factor of a hundred; every third job has a deadline, one to four times what it needs. Whenever a job that has
-to wait comes, its start is estimated, and next to it the naive one: the mean of how long the jobs before it have waited. The
-estimates know the jobs that have ended, the deadlines, and nothing else.
+A simulated cluster of 32 servers with eight GPUs gets jobs of forty works (a name, an image and a size), more
+than it can run, and gives them turns as the controller does. The run times of a work are spread around its
+own middle (log-normal), and the works differ by a factor of a hundred; every third job has a deadline, one to
+four times what it needs. Whenever a job that has to wait comes, its start is estimated, and next to it the
+naive one: the mean of how long the jobs before it have waited. The estimates know the jobs that have ended,
+the deadlines, and nothing else.
 """
 
 import heapq
@@ -154,7 +155,8 @@ class Simulation:
                 job = self.waiting.pop(turn.uid)
                 job.started = now
                 self.running[turn.uid] = job, OtherPlan(order=job.order, record=turn.record)
-                # Those that start at once would make the mean of the waits smaller than that of those who wait.
+                # Those that start at once would make the mean of the waits smaller than that of those who
+                # wait.
                 if now > job.came:
                     self.waits.append((now - job.came).total_seconds())
                 begun.append(job)

@@ -1,8 +1,8 @@
 """Decisions on gangs of three roles, on whole fleets: ``python -m benchmarks.gangs.roles [NODES...]``.
 
-In memory, on one core, in CPU time of this process. Next to each gang stands its workers as a gang of one role on the same
-fleet, so that the price of the other roles is a ratio of two times of one run. A quarter of the nodes have no GPUs. Every
-decision asks for another amount of cpu, so that none was asked before.
+In memory, on one core, in CPU time of this process. Next to each gang stands its workers as a gang of one
+role on the same fleet, so that the price of the other roles is a ratio of two times of one run. A quarter of
+the nodes have no GPUs. Every decision asks for another amount of cpu, so that none was asked before.
 """
 
 import gc
@@ -41,7 +41,9 @@ def _without_gpus(node: GpuNode) -> GpuNode:
 
 
 def servers(workers: int, gpus: int, cpu: int) -> GangDemand:
-    """Return a TensorFlow job: workers, as many parameter servers as half of them, an evaluator that goes anywhere."""
+    """Return a TensorFlow job: workers, as many parameter
+    servers as half of them, an evaluator that goes anywhere.
+    """
     return GangDemand(
         roles=(
             Role(name="worker", pods=workers, gpus=gpus, requests={"cpu": 1000 * gpus + cpu}),

@@ -44,7 +44,8 @@ def play(rule: Rule, busbw: Callable[[int], float], jobs: int, seed: int, gpus: 
         if chosen:
             placed += 1
             free.difference_update(chosen)
-            # The job's number decides between jobs that leave at the same instant, and keeps the heap from comparing sets.
+            # The job's number decides between jobs that leave at the same instant, and keeps the heap from
+            # comparing sets.
             heapq.heappush(leaving, (now + stay, number, chosen))
             if k > 1:
                 rates.append(busbw(sum(1 << gpu for gpu in chosen)))

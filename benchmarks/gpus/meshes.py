@@ -1,8 +1,8 @@
 """The first choice on machines that were never seen: ``python -m benchmarks.gpus.meshes [SEEDS]``.
 
-Sixteen GPUs with 0 to 4 NVLinks between any two, at random: no two of them are alike, so that each of the 65,536 sets is
-rated by itself. Each machine is met by a process of its own, with nothing cached, and CPU time is that of the whole process,
-the start of Python included.
+Sixteen GPUs with 0 to 4 NVLinks between any two, at random: no two of them are alike, so that each of the
+65,536 sets is rated by itself. Each machine is met by a process of its own, with nothing cached, and CPU time
+is that of the whole process, the start of Python included.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""How well sets of GPUs are chosen on a V100 box, next to the peers' rules: ``python -m benchmarks.gpus.sets [JOBS]``.
+"""How well sets of GPUs are chosen on a V100 box, next to the peers' rules: ``python -m benchmarks.gpus.sets
+[JOBS]``.
 
 Prints the states, of 769, in which a rule takes a set that is not the best; what JOBS (20,000)
 jobs get that come and continue one box; and what our own answers cost.

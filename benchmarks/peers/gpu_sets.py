@@ -49,7 +49,8 @@ def simple(free: Sequence[int], k: int) -> tuple[int, ...]:
 def best_effort(scores: Scores, free: Sequence[int], k: int, required: Sequence[int] = ()) -> tuple[int, ...]:
     """Part the free GPUs into sets of *k*, the last maybe smaller, so that the pairs within sets score most.
 
-    Of the best parting the best whole set is taken; the first of equals, each time. A single GPU is the first one.
+    Of the best parting the best whole set is taken; the first of equals, each time. A single GPU is the first
+    one.
     """
     if k <= 0 or len(free) < k or len(required) > k or not set(required) <= set(free):
         return ()
@@ -93,8 +94,8 @@ def static(sets: dict[int, tuple[tuple[int, ...], ...]], free: Sequence[int], k:
 def _partings(free: Sequence[int], k: int) -> Iterator[list[tuple[int, ...]]]:
     """Yield the ways to part *free* into sets of *k* and one of what remains, in the order of the Go program.
 
-    That order decides between equals: GPUs come before padding, the first that is left is in the next set, and
-    one set holds all the padding.
+    That order decides between equals: GPUs come before padding, the first that is left is in the next set,
+    and one set holds all the padding.
     """
     padding = -len(free) % k
 

@@ -1,10 +1,12 @@
-"""What a plan is worth: ``python -m benchmarks.worth [--write]``. Linux and root, and once ``make mpi-packages``.
+"""What a plan is worth: ``python -m benchmarks.worth [--write]``. Linux and root, and once ``make
+mpi-packages``.
 
-On networks of two and three tiers, whose uplinks are shaped, it measures all-reduces and a training step for the ring that
-``arena-topo plan`` gives a job, for those that the stock kube-scheduler gives it with 20 seeds, and for the worst; each
-next to the planned one, in turns. One MPI job, submitted with the tool, has a rank on every GPU of a network and measures all
-rings there. Jobs with an ``mpirun`` of their own, planned and plain, check that this makes no difference. ``--write`` keeps the
-figures, and writes the table and the picture of docs/explanation/worth.md.
+On networks of two and three tiers, whose uplinks are shaped, it measures all-reduces and a training step for
+the ring that ``arena-topo plan`` gives a job, for those that the stock kube-scheduler gives it with 20 seeds,
+and for the worst; each next to the planned one, in turns. One MPI job, submitted with the tool, has a rank on
+every GPU of a network and measures all rings there. Jobs with an ``mpirun`` of their own, planned and plain,
+check that this makes no difference. ``--write`` keeps the figures, and writes the table and the picture of
+docs/explanation/worth.md.
 """
 
 import os
@@ -32,7 +34,9 @@ CHECKED = (NETWORKS[0], 8)
 
 
 def placed(plane: ControlPlane, network: Network) -> dict[int, Gang]:
-    """Return the rings of the gangs on *network*: by the planner, and by the scheduler, on nodes that run nothing."""
+    """Return the rings of the gangs on *network*: by the
+    planner, and by the scheduler, on nodes that run nothing.
+    """
     arena, nodes = Arena(plane.admin_kubeconfig), network.fabric.nodes
     names = create_nodes(plane.kube, [NodeSpec(node.name, node.gpus, labels=node.labels) for node in nodes])
     gangs = {}

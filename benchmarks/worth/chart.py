@@ -1,4 +1,6 @@
-"""The picture of what a plan is worth: for each gang how many times as long it takes unplanned, on a logarithmic axis."""
+"""The picture of what a plan is worth: for each gang how many
+times as long it takes unplanned, on a logarithmic axis.
+"""
 
 from collections.abc import Iterator
 from math import log10

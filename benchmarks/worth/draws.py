@@ -1,8 +1,10 @@
-"""Where the planner puts a job, and where the stock kube-scheduler does when nobody plans it: no gang, no topology.
+"""Where the planner puts a job, and where the stock kube-scheduler does when nobody plans it: no gang, no
+topology.
 
-Every second seed gives each node another pod, which takes up to two thirds of its cpu and memory and none of its GPUs, as
-nodes of a cluster are never equally full; with the others all nodes are equal, and the scheduler chooses by chance. The
-workers come from the MPI operator, as ``arena-topo submit`` without ``--gang`` and ``--gputopology`` has them created.
+Every second seed gives each node another pod, which takes up to two thirds of its cpu and memory and none of
+its GPUs, as nodes of a cluster are never equally full; with the others all nodes are equal, and the scheduler
+chooses by chance. The workers come from the MPI operator, as ``arena-topo submit`` without ``--gang`` and
+``--gputopology`` has them created.
 """
 
 import json

@@ -25,9 +25,10 @@ class Spread:
 class GangFigures:
     """A gang on a network. Rings are written as letters, one for each rank.
 
-    ``seeds`` has for each seed the ring that was measured for it: the scheduler's, or one that is the same ring.
-    ``predicted`` and ``wires`` are ratios of the middle seed to the plan, by what ``predict`` says and by the rates of
-    the uplinks alone, None where the plan uses no uplink; ``measured`` has pairs by ring and work.
+    ``seeds`` has for each seed the ring that was measured for it: the scheduler's, or one that is the same
+    ring. ``predicted`` and ``wires`` are ratios of the middle seed to the plan, by what ``predict`` says and
+    by the rates of the uplinks alone, None where the plan uses no uplink; ``measured`` has pairs by ring and
+    work.
     """
 
     network: str
@@ -57,7 +58,9 @@ class GangFigures:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One job by itself, with an ``mpirun`` of its own: its ring, its seconds, and those of the ring in the benchmark."""
+    """One job by itself, with an ``mpirun`` of its own: its
+    ring, its seconds, and those of the ring in the benchmark.
+    """
 
     kind: str
     ring: str

@@ -69,7 +69,9 @@ class Session:
         self._cluster.__exit__(kind, error, trace)
 
     def job_alone(self, kind: str, number: int, ranks: int) -> Check:
-        """Run a job with an ``mpirun`` of its own, planned or plain; its place in the benchmark is still to be measured."""
+        """Run a job with an ``mpirun`` of its own, planned or
+        plain; its place in the benchmark is still to be measured.
+        """
         flags = _GANG if kind == "planned" else ()
         command = f"{_MPIRUN} -np {ranks} {RANKS} --allreduce {_CHECKED.mebibytes} {_CHECKED.times}"
         log = self._run(f"{kind}-{number}", flags, ranks, command)

@@ -1,4 +1,6 @@
-"""The generated parts of docs/explanation/worth.md: ``python -m benchmarks.worth.page`` writes them from the kept figures."""
+"""The generated parts of docs/explanation/worth.md:
+``python -m benchmarks.worth.page`` writes them from the kept figures.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -99,7 +101,9 @@ def _commonest(gang: GangFigures) -> str:
 
 
 def filled(text: str, named: dict[str, str]) -> str:
-    """Return the page *text* with its generated parts replaced; raises ``ValueError`` where it has no place for one."""
+    """Return the page *text* with its generated parts replaced;
+    raises ``ValueError`` where it has no place for one.
+    """
     for name, content in named.items():
         begin, end = f"<!-- benchmarks.worth: {name} -->\n", "<!-- end -->\n"
         before, *after = text.split(begin)

@@ -15,8 +15,9 @@ _GIGA = 1e9
 class Predictor:
     """``predict`` with a calibration file of the user's own, which *folder* keeps.
 
-    The file has two bandwidths: that inside of a node, ``inside`` bytes per second, which is measured beforehand, and
-    that between nodes, which is the rate of the uplinks. All are ``SCALE`` times as large, as the step's gradients are.
+    The file has two bandwidths: that inside of a node, ``inside`` bytes per second, which is measured
+    beforehand, and that between nodes, which is the rate of the uplinks. All are ``SCALE`` times as large, as
+    the step's gradients are.
     """
 
     def __init__(self, arena: Arena, fabric: Fabric, inside: float, folder: Path) -> None:
@@ -26,7 +27,9 @@ class Predictor:
         self._known: dict[tuple[int, str], dict[str, float]] = {}
 
     def seconds(self, ring: Ring) -> dict[str, float]:
-        """Return how long an all-reduce of 16 MiB and a step take on *ring*: what counts is whether it leaves its node."""
+        """Return how long an all-reduce of 16 MiB and a step take
+        on *ring*: what counts is whether it leaves its node.
+        """
         transport = "isolated" if len(set(ring)) == 1 else "tcp"
         key = len(ring), transport
         if key not in self._known:

@@ -1,7 +1,7 @@
 """Rings of ranks over a tree of uplinks: what they load, when two of them are the same, and the worst one.
 
-A ring is the node of each rank, in rank order; the last rank's neighbour is the first. Each uplink carries as many flows
-in one direction as ranks beneath it have a neighbour that is not, and as many in the other.
+A ring is the node of each rank, in rank order; the last rank's neighbour is the first. Each uplink carries as
+many flows in one direction as ranks beneath it have a neighbour that is not, and as many in the other.
 """
 
 from collections.abc import Iterable, Sequence
@@ -67,8 +67,9 @@ def wire_seconds(ring: Ring, mebibytes: float, fabric: Fabric) -> float:
 def worst_ring(fabric: Fabric, ranks: int) -> Ring:
     """Return a ring of *ranks* that loads an uplink longer than any other ring does.
 
-    An uplink carries one flow for each rank beneath it at most, and for each rank that is not: so ranks alternate between
-    what is beneath it and the rest, as long as both have GPUs. On 4+4 GPUs eight ranks alternate between both nodes.
+    An uplink carries one flow for each rank beneath it at most, and for each rank that is not: so ranks
+    alternate between what is beneath it and the rest, as long as both have GPUs. On 4+4 GPUs eight ranks
+    alternate between both nodes.
     """
 
     def ring(uplink: Uplink) -> Ring:
@@ -89,10 +90,11 @@ def _in_turns(nodes: Iterable[FabricNode]) -> list[str]:
 
 
 def same_ring(ring: Ring, fabric: Fabric) -> tuple[tuple[int, ...], ...]:
-    """Return what *ring* has in common with all rings that are as fast on a network of equal nodes and switches.
+    """Return what *ring* has in common with all rings that are as fast on a network of equal nodes and
+    switches.
 
-    It does not matter which of equal nodes is called a, where the ring is cut open, and which way round it runs: ``abab``
-    and ``baba`` are the same, and so are ``aabb`` and ``abba``.
+    It does not matter which of equal nodes is called a, where the ring is cut open, and which way round it
+    runs: ``abab`` and ``baba`` are the same, and so are ``aabb`` and ``abba``.
     """
     switches = {node.name: (*reversed(node.switches), node.name) for node in fabric.nodes}
     paths = [switches[name] for name in ring]

@@ -1,6 +1,8 @@
-"""A job from submit to what its ranks print, for docs/explanation/worth.md: ``python -m benchmarks.worth.transcript``.
+"""A job from submit to what its ranks print, for docs/explanation/worth.md: ``python -m
+benchmarks.worth.transcript``.
 
-It runs the commands that the page shows, on nodes whose pods are processes, and writes what they print; nothing else does.
+It runs the commands that the page shows, on nodes whose pods are processes, and writes what they print;
+nothing else does.
 """
 
 import subprocess

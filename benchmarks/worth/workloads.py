@@ -11,7 +11,9 @@ BATCH = 64
 RATE = 209.0
 """images/s of one V100, as the shipped calibration has it."""
 SCALE = 128
-"""The step's gradients are so much smaller than the model's: its network stands for one that is so much faster."""
+"""The step's gradients are so much smaller than the
+model's: its network stands for one that is so much faster.
+"""
 STEP = "step"
 
 
@@ -68,7 +70,9 @@ def compute_seconds() -> float:
 
 
 def step_buckets() -> list[tuple[float, int]]:
-    """Return the exchange of a step: when each bucket is ready, in seconds, and its bytes on the small network."""
+    """Return the exchange of a step: when each bucket is
+    ready, in seconds, and its bytes on the small network.
+    """
     buckets = horovod_buckets(gradients(network(MODEL), compute_seconds()))
     return [(bucket.ready, bucket.volume // SCALE) for bucket in buckets]
 

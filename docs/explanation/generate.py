@@ -14,8 +14,9 @@ _GPU = "nvidia.com/gpu"
 
 
 def pictures() -> dict[str, str]:
-    """Return the drawings by name: plans of four workers with one GPU each on V100 machines that are used in part."""
-    # Of two machines, the one whose free GPUs are joined better; of one machine, the best four of five free GPUs.
+    """Return the drawings by name: four workers of one GPU each on V100 machines that are partly used."""
+    # Of two machines, the one whose free GPUs are joined better; of one machine, the best four of five free
+    # GPUs.
     clusters = {
         "planner": (_machine("v100-0", (0, 3, 5)), _machine("v100-1", (1, 2, 4, 7))),
         "gpu-sets": (_machine("v100-0", (3, 5, 7)),),

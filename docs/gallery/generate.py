@@ -61,7 +61,7 @@ def cluster(count: int) -> Snapshot:
 
 
 def _use(index: int) -> tuple[str, tuple[int, ...]]:
-    """Return the job on the machine number *index*, and its GPUs: jobs have three machines in a row, every other one in part."""
+    """Return the job on machine *index* and its GPUs: three machines in a row each, every other partly."""
     team = _TEAMS[index // 3 % len(_TEAMS)]
     return team, tuple(range((8, 0, 4, 0, 8, 2, 0, 0, 8, 6, 0)[index * 7 // 3 % 11]))
 

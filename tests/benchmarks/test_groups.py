@@ -55,7 +55,9 @@ def test_weighted_by_traffic_groups_are_spread_less_than_by_any_rule() -> None:
 
 
 def test_traffic_is_that_of_the_published_model() -> None:
-    """76.1e9 parameters on 4 x 8 x 8 GPUs: 224 sequences of 2,048 x 10,240, and 7/4 of a 32nd of the gradients, by hand."""
+    """76.1e9 parameters on 4 x 8 x 8 GPUs: 224 sequences of 2,048
+    x 10,240, and 7/4 of a 32nd of the gradients, by hand.
+    """
     parallel = Parallelism(tp=8, pp=4, dp=8)
     assert (18_790, 8_323) == traffic(parallel, scattered=False)
     assert (2_349, 8_323) == traffic(parallel, scattered=True)
@@ -71,7 +73,8 @@ def test_no_rule_is_below_what_no_placement_is_below() -> None:
 @pytest.mark.parametrize(
     ("room", "rows", "columns", "least"),
     [
-        # All in one block; a quarter of the grid in each; and blocks of one cell, which every line touches as it is long.
+        # All in one block; a quarter of the grid in each; and blocks of one cell, which every line touches as
+        # it is long.
         ((16,), 4, 4, 2),
         ((4, 4, 4, 4), 4, 4, 4),
         ((1,) * 9, 3, 3, 6),

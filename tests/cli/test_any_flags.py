@@ -116,7 +116,9 @@ def lines(draw: st.DrawFn) -> list[str]:
 
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Stand in an empty folder, without a cluster: anyone who gets as far as connecting has been understood."""
+    """Stand in an empty folder, without a cluster: anyone
+    who gets as far as connecting has been understood.
+    """
 
     def connect(*_: object) -> None:
         raise ArenaTopoError("connected")

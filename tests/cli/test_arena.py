@@ -18,7 +18,9 @@ STATES = {"works", "better", "refused"}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the tables: a command, one spelling of a flag or nothing, what happens to it, and its test."""
+    """A line of the tables: a command, one spelling of a
+    flag or nothing, what happens to it, and its test.
+    """
 
     command: str
     flag: str
@@ -59,7 +61,9 @@ def command(words: str) -> click.Command:
 
 
 def flags_of(words: str) -> Mapping[str, click.Option]:
-    """Return the flags of a command by their spellings; those of every command are looked at in one of them."""
+    """Return the flags of a command by their spellings;
+    those of every command are looked at in one of them.
+    """
     params = command(words or "version").params
     return {name: param for param in params if isinstance(param, click.Option) for name in param.opts}
 

@@ -139,7 +139,9 @@ OPTIONS = [
 
 @given(st.lists(st.sampled_from(["-n", "-f", "-fn", "-nml", "--env", "--env=a", "--follow", "x", "-"])))
 def test_click_takes_the_same_of_the_words_as_of_those_that_were_typed(words: list[str]) -> None:
-    """On any line that click accepts flags have the same values: alone, at the end of joined letters, never in a value."""
+    """On any line that click accepts flags have the same values:
+    alone, at the end of joined letters, never in a value.
+    """
     command = click.Command("c", params=[*OPTIONS, click.Argument(["rest"], nargs=-1)])
     try:
         context = command.make_context("c", list(words))

@@ -11,7 +11,9 @@ from tests.paths import ROOT
 
 
 def test_the_table_says_what_the_commands_say() -> None:
-    """Help lists commands without importing them, so their first lines are written twice and compared here."""
+    """Help lists commands without importing them, so their
+    first lines are written twice and compared here.
+    """
     for name, entry in cli.entries.items():
         command = cli.get_command(click.Context(cli), name)
         assert command is not None

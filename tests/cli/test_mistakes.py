@@ -258,7 +258,9 @@ MISTAKES: list[tuple[str, int, str]] = [
 def test_a_mistake_has_one_error_and_the_exit_code_of_its_kind(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str, code: int, error: str
 ) -> None:
-    """2 for the command line and its files, 1 for the rest, 3 for what does not fit; hints are at most one more line."""
+    """2 for the command line and its files, 1 for the rest, 3
+    for what does not fit; hints are at most one more line.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("sys.stdin", io.StringIO())
     for name, text in FILES.items():

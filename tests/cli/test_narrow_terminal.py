@@ -1,4 +1,6 @@
-"""What every command prints on a terminal of 60 columns: columns of tables go, and sentences break between words."""
+"""What every command prints on a terminal of 60 columns:
+columns of tables go, and sentences break between words.
+"""
 
 import json
 import re
@@ -72,7 +74,9 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "scale": (("scale", "there", "--workers=3"),),
     "delete": (("delete", "there", "nothing"),),
 }
-"""What is typed, by the command that it tries. The jobs of ``BEFORE`` are there, and the last one deletes one."""
+"""What is typed, by the command that it tries. The jobs of
+``BEFORE`` are there, and the last one deletes one.
+"""
 
 EXEMPT = {
     "diff mpi": "lines of YAML",

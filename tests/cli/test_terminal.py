@@ -27,7 +27,9 @@ def test_colour_is_for_terminals(invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 
 
 def test_messages_of_others_do_nothing_on_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    """Escape sequences, directions and zero widths are seen; a warning is one line, and an error may have several."""
+    """Escape sequences, directions and zero widths are seen; a
+    warning is one line, and an error may have several.
+    """
     say("a\x1b[2J\u202eb\n\tc")
     warn("a\nerror: forged\x9b")
     report(ArenaTopoError("a\nb\x07", hint="\u200b"))

@@ -191,7 +191,9 @@ def of_version(version: int) -> Any:
 def test_the_admission_policy_is_known_by_its_version(
     objects: dict[str, Any], gangs: bool, version: int, mpijobs: bool, current: bool
 ) -> None:
-    """Pins of MPIJobs have not changed for longer than those of other kinds, and a newer policy knows them all."""
+    """Pins of MPIJobs have not changed for longer than those
+    of other kinds, and a newer policy knows them all.
+    """
     groups = ["admissionregistration.k8s.io/v1"]
     if gangs:
         groups.append("scheduling.k8s.io/v1alpha2")

@@ -189,7 +189,9 @@ def test_people_get_a_verdict_and_a_table() -> None:
 
 
 def test_a_verdict_begins_with_what_is_wrong() -> None:
-    """The number of problems and each of them, and then the command that mends it before those that improve."""
+    """The number of problems and each of them, and then
+    the command that mends it before those that improve.
+    """
     findings = (of("Kubernetes"), of("Native gangs", policy=ABSENT), of("MPIJob", versions=()))
 
     assert "1 problem. MPIJob: not served." == verdict(findings)[0]

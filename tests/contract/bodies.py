@@ -48,7 +48,9 @@ def mpijob(
     launched: str = "sleep infinity",
     **policy: object,
 ) -> Object:
-    """Return an MPIJob whose pods stay on *nodes*; where its commands are run, it ends with the one that is *launched*."""
+    """Return an MPIJob whose pods stay on *nodes*; where its
+    commands are run, it ends with the one that is *launched*.
+    """
     launcher = pod("l", command=launched, affinity=affinity(nodes))["spec"]
     worker = pod("w", gpus=gpus, affinity=affinity(nodes))["spec"]
     del worker["containers"][0]["command"]

@@ -91,7 +91,9 @@ class RealCluster:
         self.stranger = Client(plane.kubeconfig("contract-stranger"))
 
     def leave(self, namespace: str) -> None:
-        """Delete jobs and pods, and what would make others; the namespace itself would take it ten times as long."""
+        """Delete jobs and pods, and what would make others;
+        the namespace itself would take it ten times as long.
+        """
         kube = self._plane.kube
         kube.delete_all("apps/v1", "DaemonSet", namespace)
         end_jobs(self._plane, namespace)
@@ -120,7 +122,9 @@ def sandbox(folder: Path) -> Iterator[SandboxCluster]:
 
 @contextmanager
 def chosen(request: pytest.FixtureRequest, plane: str, folder: Path) -> Iterator[Cluster]:
-    """Run the one of ``CLUSTERS`` that *request* names: a sandbox in *folder*, or the control plane of the fixture *plane*."""
+    """Run the one of ``CLUSTERS`` that *request* names: a sandbox
+    in *folder*, or the control plane of the fixture *plane*.
+    """
     if request.param == "sandbox":
         with sandbox(folder / "sandbox") as running:
             yield running

@@ -109,7 +109,9 @@ def _scheduled(cluster: Cluster, space: str, name: str) -> Object | None:
 
 
 def _released(cluster: Cluster, space: str, name: str, place: Object) -> bool:
-    """Release a pod as it is now; return False if somebody else, such as the scheduler, wrote it in between."""
+    """Release a pod as it is now; return False if somebody
+    else, such as the scheduler, wrote it in between.
+    """
     now = cluster.admin.get(path_of(space, "pods", name)).body["metadata"]["resourceVersion"]
     fresh: Object = {"metadata": {"resourceVersion": now}, "spec": place}
     answer = cluster.admin.send("PATCH", path_of(space, "pods", name), fresh, MERGE_PATCH)

@@ -102,7 +102,9 @@ def test_items_of_a_list_come_with_their_kind_on_the_list(cluster: Cluster, spac
 
 
 def _watched(cluster: Cluster, space: str, count: int, **query: str) -> list[Object]:
-    """Return the events of a watch, once *count* or more come within its second: a server that is busy takes longer."""
+    """Return the events of a watch, once *count* or more come
+    within its second: a server that is busy takes longer.
+    """
 
     def told() -> list[Object]:
         events = cluster.admin.watch(_maps(space), timeoutSeconds="1", **query)

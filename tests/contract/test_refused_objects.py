@@ -1,4 +1,5 @@
-"""Objects that the API server refuses although their fields have the right names: what arena-topo writes next to jobs.
+"""Objects that the API server refuses although their fields have the right names: what arena-topo writes next
+to jobs.
 
 Where the sandbox took one, a mistake in what we write would show on a real cluster only.
 """

@@ -40,7 +40,9 @@ def _waiting(cluster: Cluster, space: str, body: Object, says: str = "") -> Obje
 
 
 def _event(cluster: Cluster, space: str, reason: str) -> Object:
-    """Return the first event of a *reason*, once there is one: anyone who reports it does so next to what it is about."""
+    """Return the first event of a *reason*, once there is one:
+    anyone who reports it does so next to what it is about.
+    """
 
     def found() -> Object | None:
         events = cluster.admin.get(path_of(space, "events"), fieldSelector=f"reason={reason}").body["items"]
@@ -233,7 +235,9 @@ def test_a_launcher_gets_the_variables_of_its_mpi_and_no_other(
     variables: dict[str, str],
     first_host: str,
 ) -> None:
-    """What the operator does not set, no simulation may pretend: with Open MPI 5, for one, a job would seem to work."""
+    """What the operator does not set, no simulation may pretend:
+    with Open MPI 5, for one, a job would seem to work.
+    """
     body = mpijob("vgg", nodes, gpus=2)
     body["spec"]["mpiImplementation"] = implementation
     launcher = _run(cluster, space, body)

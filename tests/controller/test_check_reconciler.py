@@ -71,7 +71,9 @@ def test_an_answer_that_was_decided_and_never_sent_is_decided_again() -> None:
 
 
 def test_whoever_waits_is_known_before_it_is_decided_on() -> None:
-    """A controller that has just started does not give what is free to a job that grows; an answer ends the wait."""
+    """A controller that has just started does not give what is
+    free to a job that grows; an answer ends the wait.
+    """
     cluster = Cluster(workload("first", workers=4), workload("second", workers=4))
     assert cluster.reconciler.has_waiting()
     assert 0 == cluster.reconciler.queued
@@ -128,7 +130,9 @@ def test_the_pins_of_an_earlier_admission_reserve_nothing() -> None:
 
 
 def test_an_answer_that_came_after_the_eviction_is_taken_back() -> None:
-    """Kueue had reset the check before it: without quota it would keep its places from the job that it made room for."""
+    """Kueue had reset the check before it: without quota it
+    would keep its places from the job that it made room for.
+    """
     late = workload(
         "late", workers=4, conditions=[], admissionChecks=[entry("Ready", nodes="0:a,1:b,2:c,3:d,4:")]
     )
@@ -154,7 +158,9 @@ def test_a_restarted_controller_knows_what_is_held() -> None:
 
 
 def test_a_controller_that_dies_after_each_write_books_nothing_twice() -> None:
-    """Of all that it has decided only one answer was sent; the next one knows that, and decides the rest again."""
+    """Of all that it has decided only one answer was sent;
+    the next one knows that, and decides the rest again.
+    """
     cluster = Cluster(*(workload(f"job-{number}", workers=1, gpus=4) for number in range(10)))
     for _ in range(10):
         cluster.restart()

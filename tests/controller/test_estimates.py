@@ -1,4 +1,6 @@
-"""When waiting jobs start, as the controller works it out: step by step, and for users without the right to see all."""
+"""When waiting jobs start, as the controller works it out:
+step by step, and for users without the right to see all.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -49,7 +51,9 @@ def estimated(running: Controller, estimator: Estimator) -> int:
 
 
 def full(*, minutes: float = 0) -> tuple[World, Controller]:
-    """Return a cluster with one job on all of it, which ends after so many *minutes* if any, and a controller."""
+    """Return a cluster with one job on all of it, which
+    ends after so many *minutes* if any, and a controller.
+    """
     world = World()
     world.submit("first", 4, 8)
     if minutes:

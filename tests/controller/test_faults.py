@@ -1,4 +1,6 @@
-"""What one object makes this program do is said once at that object, and all others are decided on as if it were not there."""
+"""What one object makes this program do is said once at that
+object, and all others are decided on as if it were not there.
+"""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -89,7 +91,9 @@ def four_nodes_with(*jobs: Object) -> Objects:
 
 
 class Course:
-    """The decisions of a controller that reads all *objects* each time; its writes of honest plans are carried out."""
+    """The decisions of a controller that reads all *objects*
+    each time; its writes of honest plans are carried out.
+    """
 
     def __init__(self, objects: Objects) -> None:
         self.objects, self.seconds, self.faults = objects, 0.0, Faults(lambda: self.seconds)
@@ -284,7 +288,9 @@ def test_an_endless_recursion_has_a_short_trace() -> None:
 
 
 def jobs_of_all_kinds() -> list[Object]:
-    """Return a job of each kind and version that asks for no GPU, some of them with plans, as their users would write them."""
+    """Return a job of each kind and version that asks for no GPU,
+    some of them with plans, as their users would write them.
+    """
     pod = {
         "metadata": {"labels": {"a": "b"}, "annotations": {"arena-topo.dev/claimed-gpus": "0"}},
         "spec": OBJECTS["mpijobs"][0]["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
@@ -402,7 +408,9 @@ _OPTIONAL = {
     "volcano": "hypernodes",
     "kueue": "topologies",
 }
-"""Sources of topology that are watched where they are served, by our words for them and by those of the tests' objects."""
+"""Sources of topology that are watched where they are served,
+by our words for them and by those of the tests' objects.
+"""
 
 
 def others() -> dict[str, list[Object]]:
@@ -437,7 +445,9 @@ _READ: dict[str, Callable[[Object, Kind | None], Object]] = defaultdict(
 
 @st.composite
 def odd_objects(draw: st.DrawFn) -> list[tuple[str, Object]]:
-    """Return objects of all kinds, most of them spoiled, each with its collection, as far as they are as their API says."""
+    """Return objects of all kinds, most of them spoiled, each
+    with its collection, as far as they are as their API says.
+    """
     found: list[tuple[str, Object]] = []
     for word, shape, items in ODD:
         if word not in {"jobs", "pods"} and not draw(st.booleans()):
@@ -455,7 +465,9 @@ def odd_objects(draw: st.DrawFn) -> list[tuple[str, Object]]:
 @examples(3)
 @given(odd=odd_objects())
 def test_the_honest_are_placed_among_whatever_there_is(odd: list[tuple[str, Object]]) -> None:
-    """And nothing is raised: jobs of all kinds, pods, nodes, quotas and topologies with spoiled parts, two honest jobs."""
+    """And nothing is raised: jobs of all kinds, pods, nodes,
+    quotas and topologies with spoiled parts, two honest jobs.
+    """
     objects = four_nodes_with(honest("one", 100), honest("two", 101))
     for collection, item in odd:
         objects.setdefault(collection, {})[item["metadata"]["uid"]] = item
@@ -472,7 +484,9 @@ def parameters() -> Object:
 
 
 def odd_of_kueue() -> Iterator[tuple[str, Part, list[Object]]]:
-    """Yield Workloads in every state, and the checks and parameters of others, with the collection and the shape of each."""
+    """Yield Workloads in every state, and the checks and parameters of
+    others, with the collection and the shape of each.
+    """
     ready: dict[str, Any] = {"admissionChecks": [{"name": "planner", "state": "Ready", "message": "m", "podSetUpdates": [
         {"name": "worker", "annotations": {"arena-topo.dev/pin-nodes": "0:a,2:"}}]}]}  # fmt: skip
     jobs = [
@@ -539,7 +553,9 @@ def test_a_running_workload_whose_start_is_unreadable_keeps_no_other_one_waiting
 
 
 def test_the_objects_are_good_to_begin_with() -> None:
-    """Unspoiled, nothing fails at any of them, and each kind of job is planned for: the properties try what they say."""
+    """Unspoiled, nothing fails at any of them, and each kind
+    of job is planned for: the properties try what they say.
+    """
     objects = four_nodes_with(*jobs_of_all_kinds())
     for word, _, items in ODD[1:]:
         objects.setdefault(word, {}).update({item["metadata"]["uid"]: item for item in items})

@@ -22,7 +22,9 @@ def pass_time(running: Controller) -> None:
 
 @BOTH
 def test_a_job_has_as_many_workers_as_there_is_room_for(enforcement: Enforcement) -> None:
-    """Of five that it may have the cluster holds four; those that it had stay, and all are where they were planned."""
+    """Of five that it may have the cluster holds four; those
+    that it had stay, and all are where they were planned.
+    """
     world = World()
     world.submit("one", 2, 8, enforcement, growing(enforcement), most=5)
     running = controller(world)
@@ -43,7 +45,9 @@ def test_a_job_that_was_not_told_to_grow_stays_as_it_is() -> None:
 
 @BOTH
 def test_nobody_who_waits_is_delayed(enforcement: Enforcement) -> None:
-    """What is free stays free while a job waits that needs more than that, and goes to the one that grows after it."""
+    """What is free stays free while a job waits that needs
+    more than that, and goes to the one that grows after it.
+    """
     world = World()
     world.submit("small", 1, 8, enforcement)
     world.submit("one", 1, 8, enforcement, growing(enforcement), most=2)

@@ -98,7 +98,9 @@ def test_the_first_one_leads_and_the_second_waits() -> None:
 
 
 def test_a_lease_that_nobody_renews_is_taken() -> None:
-    """After its duration by the clock of the one who takes it; the one who had it has stopped writing before."""
+    """After its duration by the clock of the one who takes
+    it; the one who had it has stopped writing before.
+    """
     server, clock = Server(), Clock()
     first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
     assert first.acquire(Event(), silent)
@@ -155,7 +157,9 @@ def test_a_holder_whose_lease_was_deleted_does_not_lead_on() -> None:
 
 
 def test_a_renewal_that_was_done_unheard_loses_nothing() -> None:
-    """It is sent once more where its answer is lost, and is a conflict then: the next look shows that the Lease is held."""
+    """It is sent once more where its answer is lost, and is a
+    conflict then: the next look shows that the Lease is held.
+    """
     server, clock = Server(), Clock()
     lease = Lease(server.session(), "me", clock)
     assert lease.acquire(Event(), silent)

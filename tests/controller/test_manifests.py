@@ -111,7 +111,9 @@ ACTIONS: list[Action] = [
 
 
 def sent() -> set[tuple[str, str, str]]:
-    """Return what is needed for each action, where a claim of an earlier plan is in the way and the job has changed."""
+    """Return what is needed for each action, where a claim of
+    an earlier plan is in the way and the job has changed.
+    """
     calls: set[tuple[str, str, str]] = set()
 
     def answer(call: Call) -> Answer:
@@ -162,7 +164,8 @@ def test_the_rules_are_what_is_called() -> None:
     """Every right is needed by a call, and every call has its right."""
     # To find the served version of MPIJob a list of one is asked for, which the right to list is for.
     assert rights(CLUSTER_RULES) == seen() | sent()
-    # An apply is a patch, and where there is no object yet the server asks for the right to create one as well.
+    # An apply is a patch, and where there is no object yet the server asks for the right to create one as
+    # well.
     publishes = {("", "configmaps", verb) for verb in ("patch", "create")}
     assert rights(NAMESPACE_RULES) == leased() | publishes
 
@@ -202,7 +205,9 @@ def test_the_pods_are_hardened(deployment: Object) -> None:
 
 
 def test_the_objects_belong_together(deployment: Object) -> None:
-    """Bindings name their roles, the budget and the Deployment select its pods, and all is in one namespace."""
+    """Bindings name their roles, the budget and the Deployment
+    select its pods, and all is in one namespace.
+    """
     objects = controller_objects("i:1")
     by_kind = {(item["kind"], item["metadata"]["name"]) for item in objects}
     for item in objects:

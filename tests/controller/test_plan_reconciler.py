@@ -1,4 +1,6 @@
-"""What the controller decides, whatever it has seen so far and however many others decide: no GPU is booked twice."""
+"""What the controller decides, whatever it has seen so far
+and however many others decide: no GPU is booked twice.
+"""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -71,7 +73,9 @@ def test_a_worker_whose_node_is_closed_moves(enforcement: Enforcement) -> None:
 
 
 def gated(world: World, name: str, workers: int) -> Controller:
-    """Return a controller that has confirmed the plan of the one job of a world, whose workers are still gated."""
+    """Return a controller that has confirmed the plan of
+    the one job of a world, whose workers are still gated.
+    """
     world.submit(name, workers, 8, Enforcement.GATES)
     one = controller(world)
     for _ in range(2):
@@ -197,7 +201,9 @@ def test_who_is_just_being_told_why_he_waits_keeps_his_turn() -> None:
 
 
 def test_what_is_under_way_is_not_given_away() -> None:
-    """Between the decision and the server's word nothing has been seen, and a second decision changes nothing."""
+    """Between the decision and the server's word nothing
+    has been seen, and a second decision changes nothing.
+    """
     world = World()
     world.submit("one", 4, 8)
     running = controller(world)
@@ -245,7 +251,9 @@ def test_a_plan_of_a_submit_is_respected() -> None:
 
 
 def test_a_plan_that_was_confirmed_before_ours_was_proposed_stands() -> None:
-    """A submit reserved the same between our look and our proposal: ours is seen with it, and is planned again."""
+    """A submit reserved the same between our look and our
+    proposal: ours is seen with it, and is planned again.
+    """
     world = World()
     world.submit("mine", 2, 8)
     running = controller(world)
@@ -307,7 +315,9 @@ def names_of_running(world: World) -> list[str]:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_two_controllers_that_both_believe_to_lead_never_book_twice(seed: int) -> None:
-    """In any order of what they see, decide and write, one of them restarted at any moment: ``World.check`` fails else."""
+    """In any order of what they see, decide and write, one of
+    them restarted at any moment: ``World.check`` fails else.
+    """
     random = Random(seed)
     world = World()
     rules = Rules(timedelta(seconds=random.choice([0, 300])))
@@ -361,7 +371,9 @@ def test_what_was_decided_and_never_sent_is_decided_again() -> None:
 
 
 def test_of_a_namespace_the_oldest_jobs_have_their_turns() -> None:
-    """The others are told so once, and those of another namespace wait for none of them; they come up as the oldest go."""
+    """The others are told so once, and those of another namespace
+    wait for none of them; they come up as the oldest go.
+    """
     most = 20
     world = World()
     for number in range(most + 2):

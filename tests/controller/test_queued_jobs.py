@@ -40,7 +40,9 @@ def running_workload(name: str = "first", workers: int = 4, **changes: Any) -> O
 
 
 def one_round(cluster: Cluster, reconciler: Reconciler[Any]) -> Mapping[str, StartEstimate]:
-    """Return what one round estimates for the jobs of *reconciler* that wait after the last decision, by uid."""
+    """Return what one round estimates for the jobs of
+    *reconciler* that wait after the last decision, by uid.
+    """
     estimator = Estimator(lambda: 0.0)
     prospect = reconciler.prospect(estimator.plan)
     assert prospect is not None
@@ -89,7 +91,9 @@ def test_a_workload_that_waits_is_told_when_it_starts() -> None:
 
 
 def test_it_is_told_once() -> None:
-    """What is known already is not written again, nor is what a new controller does not know yet forgotten."""
+    """What is known already is not written again, nor is
+    what a new controller does not know yet forgotten.
+    """
     cluster = Cluster(running_workload(maximumExecutionTimeSeconds=7200), workload("late"))
     cluster.carry_out(cluster.decide())
     estimated(cluster)

@@ -146,7 +146,9 @@ def test_what_it_does_is_in_its_metrics(home: Home, admin: Client) -> None:
 def test_a_job_that_this_program_fails_at_is_told_so_and_keeps_nobody_from_the_queue(
     home: Home, admin: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its event, the log with the trace, and the metric, each once; a job without workers cannot be written, and is told so too."""
+    """Its event, the log with the trace, and the metric, each once; a
+    job without workers cannot be written, and is told so too.
+    """
 
     def spoiled(job: Object, *args: Any) -> Question:
         if job["metadata"]["name"] == "odd":

@@ -57,7 +57,9 @@ def test_an_object_that_nobody_can_read_ends_no_thread() -> None:
 
 
 def test_the_write_that_starts_a_job_puts_all_of_its_templates_back() -> None:
-    """Though the controller keeps a part of them: the job is read again, and one that somebody else has planned is left to him."""
+    """Though the controller keeps a part of them: the job is read
+    again, and one that somebody else has planned is left to him.
+    """
     whole = with_pins(mpijob("job", workers=1), suspended_with_plan(PlanRecord(stage=Stage.PROPOSED)))
     worker = whole["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
     worker["containers"][0]["env"] = [{"name": "A", "value": "b"}]

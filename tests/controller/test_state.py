@@ -30,7 +30,9 @@ def empty() -> Objects:
 
 
 def comparable(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without its instant, and the pods of each node by name and GPUs: a list of all has them in its own order."""
+    """Return *snapshot* without its instant, and the pods of each
+    node by name and GPUs: a list of all has them in its own order.
+    """
     nodes = tuple(
         replace(node, holders=tuple(sorted(node.holders, key=lambda holder: (holder.pod, holder.gpus))))
         for node in snapshot.nodes
@@ -119,7 +121,9 @@ def some_quota(random: Random) -> Object:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_after_any_changes_what_is_kept_is_what_all_objects_give(seed: int) -> None:
-    """Nodes, pods, jobs and quotas come, go, move and end, are told twice, or all at once as by a new list; looked at now and then."""
+    """Nodes, pods, jobs and quotas come, go, move and end, are told
+    twice, or all at once as by a new list; looked at now and then.
+    """
     random = Random(seed)
     objects = empty()
     state = ClusterState(objects)

@@ -35,7 +35,9 @@ def cluttered_job(plan: str, workers: int = 2) -> Object:
 
 
 def confirmed(workers: int) -> str:
-    """Return the plan of so many workers, each on a node of its own with a name and a label of some length."""
+    """Return the plan of so many workers, each on a node
+    of its own with a name and a label of some length.
+    """
     names = [f"gpu-node-{index:05d}.cluster-1.example.com" for index in range(workers)]
     return encode(
         PlanRecord(

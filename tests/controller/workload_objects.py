@@ -42,7 +42,9 @@ def template(gpus: int, **extra: Any) -> Object:
 
 
 def workload(name: str = "job", workers: int = 2, gpus: int = 8, **changes: Any) -> Object:
-    """Return the Workload of an MPIJob with quota and our check Pending; *changes* replace parts of spec and status."""
+    """Return the Workload of an MPIJob with quota and our
+    check Pending; *changes* replace parts of spec and status.
+    """
     status = {
         "conditions": [condition("QuotaReserved")],
         "admission": {"podSetAssignments": [{"name": "worker", "count": workers, "flavors": {GPU: "gpus"}}]},
@@ -108,7 +110,9 @@ def worker(job: str, index: int, node: str, gpus: int = 8, uid: str = "") -> Obj
 
 
 def own_job(name: str, nodes: str, hours: int = 0, **status: str) -> tuple[Object, list[Object]]:
-    """Return a job of our own queue that has run since eleven on all GPUs of *nodes*, for *hours* at most, and its pods."""
+    """Return a job of our own queue that has run since eleven
+    on all GPUs of *nodes*, for *hours* at most, and its pods.
+    """
     record = plan_record(*nodes, gpus=8, enforcement=Enforcement.ADMISSION)
     job = mpijob(name, workers=len(nodes))
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(8)
@@ -121,7 +125,9 @@ def own_job(name: str, nodes: str, hours: int = 0, **status: str) -> tuple[Objec
 
 
 class Cluster:
-    """Four servers of eight GPUs with a queue, unless *others* has other nodes, and what the controller sees of them."""
+    """Four servers of eight GPUs with a queue, unless *others*
+    has other nodes, and what the controller sees of them.
+    """
 
     def __init__(self, *workloads: Object, reserve_after: float = 300.0, **others: list[Object]) -> None:
         self.seconds = 0.0
@@ -174,7 +180,9 @@ class Cluster:
         return self.reconciler.decide(self.state, beside, NOW + timedelta(seconds=self.seconds))
 
     def answers(self, *beside: OtherPlan) -> dict[str, tuple[str, str]]:
-        """Return what is answered now: state and message by the Workload, a state that stays as it was left empty."""
+        """Return what is answered now: state and message by
+        the Workload, a state that stays as it was left empty.
+        """
         found = {}
         for action in self.decide(*beside):
             if isinstance(action, PatchStatus) and isinstance(action.body, list):

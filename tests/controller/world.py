@@ -1,4 +1,6 @@
-"""An API server in memory: what controllers do is done there in order, and each sees it as late as the test wants."""
+"""An API server in memory: what controllers do is done
+there in order, and each sees it as late as the test wants.
+"""
 
 from collections import Counter
 from copy import deepcopy
@@ -67,7 +69,9 @@ class World:
         most: int = 0,
         namespace: str = "default",
     ) -> None:
-        """Create a job that waits for a place, or has the plan *record*; it may have 1 to *most* workers, 0 for a fixed size."""
+        """Create a job that waits for a place, or has the plan
+        *record*; it may have 1 to *most* workers, 0 for a fixed size.
+        """
         job = mpijob(name, workers=workers)
         job["metadata"]["namespace"] = namespace
         if most:
@@ -134,12 +138,16 @@ class World:
         self.history.append(there)
 
     def begin_end(self, name: str) -> None:
-        """Begin to delete a job, which is there until its pods have gone, and whose pods may still get nodes."""
+        """Begin to delete a job, which is there until its
+        pods have gone, and whose pods may still get nodes.
+        """
         job = self.latest["mpijobs"][f"uid-{name}"]
         self._put("mpijobs", {**job, "metadata": {**job["metadata"], "deletionTimestamp": at(self.seconds)}})
 
     def delete_pods_of_ended(self) -> None:
-        """Delete the pods of the jobs that are gone or being deleted, and these jobs, as the garbage collector does."""
+        """Delete the pods of the jobs that are gone or being
+        deleted, and these jobs, as the garbage collector does.
+        """
         there = {key: dict(items) for key, items in self.latest.items()}
         there["mpijobs"] = {
             uid: job for uid, job in there["mpijobs"].items() if not job["metadata"].get("deletionTimestamp")
@@ -220,7 +228,9 @@ class World:
         self.history.append(there)
 
     def _operate(self) -> None:
-        """Do what operator and scheduler do: create missing workers, and bind those that nothing holds back."""
+        """Do what operator and scheduler do: create missing
+        workers, and bind those that nothing holds back.
+        """
         there = {pod["metadata"]["name"] for pod in self.latest["pods"].values()}
         for job in list(self.latest["mpijobs"].values()):
             record, name = decode(plan_text(job) or ""), job["metadata"]["name"]
@@ -262,7 +272,8 @@ def _gpus(pod: Object) -> int:
 
 @dataclass
 class Controller:
-    """A controller that has seen some of what happened, of pods perhaps less than of jobs, and has sent some of what it decided.
+    """A controller that has seen some of what happened, of pods perhaps less than of jobs, and has sent some
+    of what it decided.
 
     ``others_wait``: somebody waits in a queue of Kueue.
     """

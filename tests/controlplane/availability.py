@@ -18,7 +18,8 @@ _LACKING = pytest.StashKey[dict[str, str]]()
 
 
 def build_for(config: pytest.Config, extras: Collection[str]) -> None:
-    """Build what is missing, outside any test's timeout and with the progress visible; remember why it failed.
+    """Build what is missing, outside any test's timeout and with the progress visible; remember why it
+    failed.
 
     *extras* are what tests ask for by their marks: ``coscheduling``, and names of ``EXTRAS``.
     """
@@ -48,7 +49,9 @@ def require_built(config: pytest.Config) -> None:
 
 
 def require_extra(config: pytest.Config, name: str) -> Built:
-    """Return where *name* of ``EXTRAS`` lies; skip the test, or fail it as above, where it cannot be built."""
+    """Return where *name* of ``EXTRAS`` lies; skip the
+    test, or fail it as above, where it cannot be built.
+    """
     _leave_out(name, config.stash.get(_LACKING, {}).get(name, ""))
     return ensure_extras([name])
 

@@ -40,13 +40,17 @@ def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def kinds_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Connect to the one with the operators of kinds of jobs next to MPIJob; a folder of tests returns it as `plane`."""
+    """Connect to the one with the operators of kinds of jobs
+    next to MPIJob; a folder of tests returns it as `plane`.
+    """
     yield from _connected(pytestconfig, "kinds_plane")
 
 
 @pytest.fixture(scope="session")
 def kueue_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Connect to the one with the training operator, JobSet and Kueue without webhooks; a folder of tests returns it as `plane`."""
+    """Connect to the one with the training operator, JobSet and Kueue
+    without webhooks; a folder of tests returns it as `plane`.
+    """
     yield from _connected(pytestconfig, "kueue_plane")
 
 
@@ -73,7 +77,9 @@ def _kept_on(plane: ControlPlane) -> KeptNodes:
 def keep_nodes(
     plane: ControlPlane, request: pytest.FixtureRequest
 ) -> Iterator[Callable[[Sequence[NodeSpec]], list[str]]]:
-    """Return a function that makes nodes and returns their names; they stay where the next test asks for some here too."""
+    """Return a function that makes nodes and returns their names;
+    they stay where the next test asks for some here too.
+    """
     kept = _kept_on(plane)
     yield kept.use
     if not _follows_with_nodes(request.node):
@@ -101,10 +107,10 @@ def gpu_nodes(keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]) -> list[str
 def namespace(plane: ControlPlane) -> Iterator[str]:
     """Name of an empty namespace in which pods can be created at once.
 
-    Its jobs, whose plans would reserve nodes that the next test calls the same, and its pods, which would hold them, are
-    gone after the test. The namespace itself stays until the plane ends: to end one takes the API server a quarter of a
-    second of CPU, as the namespace controller looks for every kind that is served. It ends under Kueue only, whose
-    queues have no name of their own.
+    Its jobs, whose plans would reserve nodes that the next test calls the same, and its pods, which would
+    hold them, are gone after the test. The namespace itself stays until the plane ends: to end one takes the
+    API server a quarter of a second of CPU, as the namespace controller looks for every kind that is served.
+    It ends under Kueue only, whose queues have no name of their own.
     """
     name = f"t-{uuid.uuid4().hex[:10]}"
     kube = plane.kube
@@ -119,7 +125,8 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
 
 def end_jobs(plane: ControlPlane, namespace: str) -> None:
     """Delete the jobs of all kinds in a namespace of *plane*."""
-    # An operator starts after those on whose kinds its own build, so that what owns goes before what is owned.
+    # An operator starts after those on whose kinds its own build, so that what owns goes before what is
+    # owned.
     for api, kind in chain(
         *(_JOBS.get(operator, ()) for operator in (*reversed(plane.options.operators), ""))
     ):

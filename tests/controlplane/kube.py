@@ -114,7 +114,9 @@ class Kube:
             return None
 
     def list(self, api: str, kind: str, namespace: str | None = None, **query: str) -> list[Object]:
-        """Return all objects, of all namespaces if none is given; ``labelSelector`` and the like as keywords."""
+        """Return all objects, of all namespaces if none is
+        given; ``labelSelector`` and the like as keywords.
+        """
         items: list[Object] = self.request("GET", self.path(api, kind, namespace), query=query)["items"]
         return items
 
@@ -149,7 +151,9 @@ class Kube:
             self.request("DELETE", self.path(api, kind, namespace, name), query=query)
 
     def delete_all(self, api: str, kind: str, namespace: str) -> None:
-        """Delete all objects of a kind in *namespace*, without those that they own, and return when there are none."""
+        """Delete all objects of a kind in *namespace*, without
+        those that they own, and return when there are none.
+        """
         path = self.path(api, kind, namespace)
         self.request("DELETE", path, query={"propagationPolicy": "Background"})
         eventually(lambda: not self.list(api, kind, namespace), f"the end of each {kind} in {namespace}")

@@ -33,18 +33,21 @@ _ALWAYS = {"supervisor", "etcd", "kube-apiserver"}
 
 
 _SPARING = {"GOGC": "400", "GOMEMLIMIT": "1500MiB", "GODEBUG": "adaptivestackstart=1"}
-"""Go's collector of garbage would run for each doubling of a heap of a few MiB, and each request would grow its stack from
+"""Go's collector of garbage would run for each doubling of a heap of a few MiB, and each request would grow
+its stack from
 2 KiB by copying it time and again: memory is cheaper than a core here."""
 
 _OPERATOR_WORKS = "Started workers"
-"""What the operator logs once it leads and has seen what there is: a job before that waits for half a minute."""
+"""What the operator logs once it leads and has seen what
+there is: a job before that waits for half a minute.
+"""
 
 
 class ControlPlane:
     """etcd, API server and what ``options`` ask for, from entering the context to leaving it.
 
-    With *at* it runs already, in another process that holds it: this connects to it. ``folder`` and ``processes`` are
-    then this connection's own.
+    With *at* it runs already, in another process that holds it: this connects to it. ``folder`` and
+    ``processes`` are then this connection's own.
 
     Raises ControlPlaneError when a component cannot be built or does not start, with the end of its log.
     """
@@ -138,7 +141,9 @@ class ControlPlane:
         return site
 
     def _environment(self) -> dict[str, str]:
-        """Keep the developer's own cluster out: the operator prefers $KUBECONFIG to its flag, KWOK reads ~/.kwok."""
+        """Keep the developer's own cluster out: the operator
+        prefers $KUBECONFIG to its flag, KWOK reads ~/.kwok.
+        """
         home = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
         return home | _SPARING | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
 
@@ -178,7 +183,9 @@ class ControlPlane:
             self._complete_operator(name, built, seat)
 
     def _offer_certificate(self) -> None:
-        """Put the server's certificate where the webhooks of all operators look for theirs, before the first starts."""
+        """Put the server's certificate where the webhooks of
+        all operators look for theirs, before the first starts.
+        """
         certificates = self.folder / CERTIFICATES
         certificates.mkdir(parents=True)
         shutil.copyfile(self.site.server.certificate, certificates / "tls.crt")

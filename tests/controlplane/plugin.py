@@ -1,6 +1,8 @@
-"""pytest hooks: marks what needs the control plane, builds it in time, and never lets its absence pass in silence.
+"""pytest hooks: marks what needs the control plane, builds it in time, and never lets its absence pass in
+silence.
 
-Under pytest-xdist each worker marks and builds (one does, the others wait for its lock); they share the control planes.
+Under pytest-xdist each worker marks and builds (one does, the others wait for its lock); they share the
+control planes.
 """
 
 from collections.abc import Generator
@@ -32,8 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Mark every test that uses the plane or lies in tests/e2e, before ``-m`` selects; let them come first.
 
-    They take the longest: workers that have none of them left fill the time with all others. Those that want the
-    admission policy come last on their plane, so that it is installed once.
+    They take the longest: workers that have none of them left fill the time with all others. Those that want
+    the admission policy come last on their plane, so that it is installed once.
     """
     for item in items:
         names = getattr(item, "fixturenames", ())
@@ -52,7 +54,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
 
 
 def _shared_planes(item: pytest.Item) -> set[str]:
-    """Return the shared planes that a test uses: a module or a folder may define another fixture of their names."""
+    """Return the shared planes that a test uses: a module
+    or a folder may define another fixture of their names.
+    """
     info: FuncFixtureInfo | None = getattr(item, "_fixtureinfo", None)
     if info is None:
         return set()

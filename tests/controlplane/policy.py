@@ -1,4 +1,6 @@
-"""Which tests want the admission policy: it is installed once a plane, after all tests that want a plane without it."""
+"""Which tests want the admission policy: it is installed
+once a plane, after all tests that want a plane without it.
+"""
 
 import pytest
 

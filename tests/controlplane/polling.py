@@ -12,7 +12,9 @@ TIMEOUT_SECONDS = 180.0  # four tests at once on a slow machine take long, a mis
 
 
 def eventually(fact: Callable[[], T | None], what: str, timeout: float = TIMEOUT_SECONDS) -> T:
-    """Call ``fact`` until it returns something true and return that; raise ControlPlaneError naming ``what``."""
+    """Call ``fact`` until it returns something true and
+    return that; raise ControlPlaneError naming ``what``.
+    """
     deadline = time.monotonic() + timeout
     pause = 0.02
     while True:

@@ -1,8 +1,9 @@
-"""The control planes that the workers of a run share: each is started once, by the first test that asks for it.
+"""The control planes that the workers of a run share: each is started once, by the first test that asks for
+it.
 
-A process of its own holds each plane (``python -m tests.controlplane.shared NAME FOLDER OWNER``): no worker outlives the
-others. It ends when the run does, or when the process that leads the run is gone. The first that asks takes a lock,
-starts it, and leaves in FOLDER how it is reached; all others find that there.
+A process of its own holds each plane (``python -m tests.controlplane.shared NAME FOLDER OWNER``): no worker
+outlives the others. It ends when the run does, or when the process that leads the run is gone. The first that
+asks takes a lock, starts it, and leaves in FOLDER how it is reached; all others find that there.
 """
 
 import contextlib
@@ -29,7 +30,9 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
     "kinds_plane": ("training-operator", "jobset", "trainer"),
     "kueue_plane": ("training-operator", "jobset", "kueue"),
 }
-"""The planes that are shared, as their fixtures are called, and the operators of each next to the MPI operator's."""
+"""The planes that are shared, as their fixtures are called,
+and the operators of each next to the MPI operator's.
+"""
 
 _OWNER = "ARENA_TOPO_TEST_OWNER"
 _LOOK_SECONDS = 0.5

@@ -21,7 +21,9 @@ def rank(
     wait: str = "",
     pause: float = 2.0,
 ) -> Rank:
-    """Return a rank with a look for each of *stacks*, which used *cpu* seconds and moved so many bytes in between."""
+    """Return a rank with a look for each of *stacks*, which
+    used *cpu* seconds and moved so many bytes in between.
+    """
     looks = tuple(
         Look(
             at=100 + pause * place,

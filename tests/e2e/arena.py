@@ -1,7 +1,8 @@
 """Running arena-topo as a user does, with a kubeconfig: in the test's own process, or as one of its own.
 
-A call runs in the test's process: it is about the outcome, and a process spends most of its time on its imports. What is
-about signals, terminals, pipes and what continues meanwhile runs as a process: ``process``, ``shell`` and ``running``.
+A call runs in the test's process: it is about the outcome, and a process spends most of its time on its
+imports. What is about signals, terminals, pipes and what continues meanwhile runs as a process: ``process``,
+``shell`` and ``running``.
 """
 
 import gc
@@ -50,7 +51,9 @@ class Arena:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": path}
 
     def __call__(self, *args: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
-        """Run a command to its end, in this process; as one of its own next to other threads, and where it is another program."""
+        """Run a command to its end, in this process; as one of its
+        own next to other threads, and where it is another program.
+        """
         if self.program != PROGRAM or threading.current_thread() is not threading.main_thread():
             return self.process(*args, timeout=timeout)
         return inside(args, self.env)
@@ -90,7 +93,9 @@ class Arena:
 
 
 def inside(args: Sequence[str], env: Mapping[str, str]) -> Outcome:
-    """Run a command in this process as if it were one of its own, with *env* as its environment and nothing to read."""
+    """Run a command in this process as if it were one of its
+    own, with *env* as its environment and nothing to read.
+    """
     from arena_topo.cli.errors import run
     from arena_topo.cli.terminal import Level, show_from
 
@@ -125,7 +130,9 @@ def submit_gang(
 
 @cache
 def let_rest_what_lives() -> None:
-    """Keep what this process has loaded out of the search for garbage after each command, which would take longer than that."""
+    """Keep what this process has loaded out of the search for
+    garbage after each command, which would take longer than that.
+    """
     gc.collect()
     gc.freeze()
 
@@ -175,7 +182,9 @@ class Running:
         return any(words in line for line in (self.err if of is None else of))
 
     def until_said(self, words: str, what: str, *, of: Sequence[str] | None = None) -> None:
-        """Wait until *words* were printed, as ``said`` looks for them; fail with all that was printed where they never are."""
+        """Wait until *words* were printed, as ``said`` looks for
+        them; fail with all that was printed where they never are.
+        """
         with suppress(ControlPlaneError):
             eventually(lambda: self.said(words, of=of) or self.process.poll() is not None, what)
         if self.process.poll() is not None:

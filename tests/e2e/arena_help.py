@@ -19,11 +19,15 @@ HIDDEN = {
     },
     "list": {"--allNamespaces"},
 }  # fmt: skip
-"""Older spellings, which Arena takes and its help leaves out (``MarkDeprecated`` in pkg/argsbuilder and pkg/commands)."""
+"""Older spellings, which Arena takes and its help leaves out
+(``MarkDeprecated`` in pkg/argsbuilder and pkg/commands).
+"""
 
 
 def surface(program: Path) -> Mapping[str, set[str]]:
-    """Return each command of *program*, by its words, with its flags; those of every command stand under ``""``."""
+    """Return each command of *program*, by its words, with
+    its flags; those of every command stand under ``""``.
+    """
     top = _help(program)
     names = _commands(top) - {"help"}
     found = {"": _flags(top, "Flags")}
@@ -63,7 +67,9 @@ def _help(program: Path, *words: str) -> str:
 
 
 def _section(text: str, title: str) -> str:
-    """Return the last section of a title: above its usage, ``submit`` has a list of commands that do not exist."""
+    """Return the last section of a title: above its usage,
+    ``submit`` has a list of commands that do not exist.
+    """
     found = re.findall(rf"^{title}:\n((?:  .*\n)+)", text, re.MULTILINE)
     return found[-1] if found else ""
 

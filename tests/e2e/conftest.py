@@ -41,7 +41,9 @@ def _no_policy_unless_wanted(request: pytest.FixtureRequest) -> None:
 
 @pytest.fixture(params=["gates", "admission"])
 def pinned_by(request: pytest.FixtureRequest) -> str:
-    """Run a test with scheduling gates, and with the admission policy; return the one by which gangs are pinned."""
+    """Run a test with scheduling gates, and with the admission
+    policy; return the one by which gangs are pinned.
+    """
     means = str(request.param)
     if means == "admission":
         request.getfixturevalue("policy")

@@ -15,7 +15,9 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 _INSTALLED: set[str] = set()
-"""Addresses of the planes that have the policy: the tests of a plane run one after the other, in one process."""
+"""Addresses of the planes that have the policy: the tests
+of a plane run one after the other, in one process.
+"""
 
 
 @contextmanager
@@ -27,7 +29,9 @@ def admission_policy(plane: ControlPlane, *flags: str) -> Iterator[None]:
 
 
 def install_policy(plane: ControlPlane, *flags: str) -> None:
-    """Install the policy as an admin does, with *flags*, and return once it acts; it stays for the tests that follow."""
+    """Install the policy as an admin does, with *flags*, and
+    return once it acts; it stays for the tests that follow.
+    """
     if plane.site.url in _INSTALLED:
         return
     outcome = Arena(plane.admin_kubeconfig)("cluster", "setup", "--apply", *flags)
@@ -59,7 +63,9 @@ def tried(
     labels: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Object:
-    """Return a pod as the API server would make it, its name generated where *name* ends in a hyphen; nothing is stored."""
+    """Return a pod as the API server would make it, its name
+    generated where *name* ends in a hyphen; nothing is stored.
+    """
     named = {"generateName" if name.endswith("-") else "name": name}
     pod = {
         "apiVersion": "v1",

@@ -17,7 +17,9 @@ class RealArena(Arena):
 
     @property
     def env(self) -> dict[str, str]:
-        """The environment that Arena runs in: it asks for its user by name, and looks for charts in its home."""
+        """The environment that Arena runs in: it asks for
+        its user by name, and looks for charts in its home.
+        """
         path = f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}"
         return {
             "HOME": str(self.home),

@@ -16,7 +16,8 @@ Rule = dict[str, Any]
 
 
 def grant(kube: Kube, user: str, rules: Sequence[Rule], namespace: str | None = None) -> None:
-    """Give *user* a role with *rules* in *namespace*, or in the whole cluster; return once all of them have effect.
+    """Give *user* a role with *rules* in *namespace*, or in the whole cluster; return once all of them have
+    effect.
 
     The authorizer learns of each new role and binding after a moment of its own.
     """

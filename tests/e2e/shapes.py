@@ -4,7 +4,9 @@ import re
 
 
 def shape(table: str) -> list[str]:
-    """Return a table without what differs from run to run: pod suffixes, ages, nodes, namespace and widths."""
+    """Return a table without what differs from run to run:
+    pod suffixes, ages, nodes, namespace and widths.
+    """
     table = re.sub(r"(launcher)-[a-z0-9]{5}\b", r"\1-xxxxx", table)
     table = re.sub(r"\b\d+[sm]\b", "AGE", table)
     table = re.sub(r"cn-shanghai\.[\d.]+", "NODE", table)

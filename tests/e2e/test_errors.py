@@ -99,7 +99,9 @@ def test_a_taken_name_is_told(arena: Arena) -> None:
 
 
 def test_a_taken_name_is_no_matter_for_a_dry_run(arena: Arena) -> None:
-    """As for kubectl's create: the manifest of a job that runs may be wanted, and the server's dry run refuses it."""
+    """As for kubectl's create: the manifest of a job that runs
+    may be wanted, and the server's dry run refuses it.
+    """
     assert 0 == arena(*SUBMIT).code
     rendered = arena("submit", "mpi", "--dry-run=client", "-o", "name", *SUBMIT[2:])
     refused = arena("submit", "mpi", "--dry-run=server", *SUBMIT[2:])

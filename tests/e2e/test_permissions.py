@@ -18,7 +18,9 @@ GANG = ("submit", "mpi", "--gang", "--gputopology", "--workers=2", "--gpus=2", "
 
 @pytest.fixture
 def user(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Callable[..., Arena]]:
-    """Return a function that makes a user with the documented rights, less those named as ``verb resource``."""
+    """Return a function that makes a user with the documented
+    rights, less those named as ``verb resource``.
+    """
     made: list[str] = []
 
     def make(*lacking: str) -> Arena:
@@ -51,7 +53,9 @@ def submit(arena: Arena, name: str, *flags: str) -> Outcome:
 
 
 def bound_workers(kube: Kube, namespace: str) -> list[Object]:
-    """Return the workers of the job that have a node: a scheduler gives it to them some time after their release."""
+    """Return the workers of the job that have a node: a
+    scheduler gives it to them some time after their release.
+    """
     return [pod for pod in pods.of_job(kube, namespace, "job", "worker") if pod["spec"].get("nodeName")]
 
 

@@ -1,4 +1,6 @@
-"""The older versions of MPIJob: rendered, accepted with strict validation, read and deleted on a real API server."""
+"""The older versions of MPIJob: rendered, accepted with
+strict validation, read and deleted on a real API server.
+"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack

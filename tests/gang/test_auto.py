@@ -51,7 +51,9 @@ def runs(*kinds: str, ready: bool = True, gangs: str = "") -> dict[str, Program]
     ],
 )
 def test_the_choice(known_facts: dict[str, Any], version: ApiVersion, queue: str, expected: str) -> None:
-    """In order: what the operator does itself, the vendor's, an installed gang scheduler, the stock one's means."""
+    """In order: what the operator does itself, the vendor's,
+    an installed gang scheduler, the stock one's means.
+    """
     facts = replace(STOCK, **known_facts)
 
     assert expected == choose_backend(facts, kind=version, queue=queue).backend
@@ -111,7 +113,9 @@ def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
 
 @pytest.mark.parametrize("backend", ["volcano", "koordinator", "kai", "coscheduling", "kueue"])
 def test_a_scheduler_that_is_not_installed_is_named(backend: str) -> None:
-    """With what the cluster has in its place, and where to get it: the server would answer with a bare 404."""
+    """With what the cluster has in its place, and where to
+    get it: the server would answer with a bare 404.
+    """
     with pytest.raises(UsageError, match=f"{backend} is not installed on this cluster") as caught:
         check_installed(STOCK, backend, kind=V2)
     assert caught.value.hint.startswith("leave out --gang-scheduler, which takes gates here; or ask")

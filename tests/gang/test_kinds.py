@@ -1,4 +1,6 @@
-"""Each gang back-end with the kinds of jobs besides MPIJob: golden files of what it adds, or why it takes none."""
+"""Each gang back-end with the kinds of jobs besides
+MPIJob: golden files of what it adds, or why it takes none.
+"""
 
 from dataclasses import replace
 

@@ -1,11 +1,13 @@
-"""What a run costs: time, CPU and processes of each case, of each folder, and of the control planes that it started.
+"""What a run costs: time, CPU and processes of each case, of each folder, and of the control planes that it
+started.
 
-``--costs FILE`` prints them at the end and keeps them in FILE as JSON, for the next who keeps the suite in its budget.
+``--costs FILE`` prints them at the end and keeps them in FILE as JSON, for the next who keeps the suite in
+its budget.
 
-A case costs what its worker used from its first fixture to the end of its last: the wall clock, the CPU seconds of the
-worker with the processes that it waited for, and how many processes it started. A fixture of many cases is paid for
-by the one that asks first. Control planes are counted apart: nobody waits for their processes. Where there is no
-``/proc``, their CPU and the peak are missing.
+A case costs what its worker used from its first fixture to the end of its last: the wall clock, the CPU
+seconds of the worker with the processes that it waited for, and how many processes it started. A fixture of
+many cases is paid for by the one that asks first. Control planes are counted apart: nobody waits for their
+processes. Where there is no ``/proc``, their CPU and the peak are missing.
 """
 
 import json
@@ -25,7 +27,9 @@ import pytest
 from tests.harness import guardian
 
 _PLANES = "planes"
-"""Folder, in that of the run, in which its control planes live and leave what they cost: it is their processes' HOME."""
+"""Folder, in that of the run, in which its control planes
+live and leave what they cost: it is their processes' HOME.
+"""
 
 _SLOWEST = 30
 _SAMPLE_SECONDS = 2.0
@@ -238,7 +242,9 @@ def _by_folder(cases: Mapping[str, Cost]) -> dict[str, tuple[int, Cost]]:
 
 
 def _processes_of_run(run: str, folder: Path) -> Iterable[tuple[str, float]]:
-    """Yield the name and the memory, in MiB, of each process of *run*, and of its control planes in *folder*."""
+    """Yield the name and the memory, in MiB, of each process
+    of *run*, and of its control planes in *folder*.
+    """
     mark, home = f"{guardian.MARK}={run}".encode(), b"HOME="
     planes = str(folder).encode()
     for pid in guardian.pids():
@@ -252,6 +258,7 @@ def _processes_of_run(run: str, folder: Path) -> Iterable[tuple[str, float]]:
 
 def _cpu_of(pid: int) -> float:
     """Return the CPU seconds of a process that runs; 0 where nobody tells."""
-    # Field 2, the command in brackets, may hold spaces: utime and stime are the 12th and 13th after it (proc(5)).
+    # Field 2, the command in brackets, may hold spaces: utime and stime are the 12th and 13th after it
+    # (proc(5)).
     fields = guardian.read_proc(pid, "stat").rpartition(b")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if len(fields) > 12 else 0.0

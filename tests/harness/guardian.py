@@ -1,12 +1,13 @@
 """Ends what a test run leaves behind, however the run dies.
 
-Every process of a run inherits the run's mark in its environment. A small process outside of the run waits on a
-pipe that the kernel closes also when pytest is killed with SIGKILL, and then ends whatever still bears the mark:
-pytest's workers, followed logs, sandboxes that outlive the command which started them. The components of a
-control plane bear no mark: their own supervisor ends them when its owner is gone. Last goes the run's folder, in which
-all of them keep their files.
+Every process of a run inherits the run's mark in its environment. A small process outside of the run waits on
+a pipe that the kernel closes also when pytest is killed with SIGKILL, and then ends whatever still bears the
+mark: pytest's workers, followed logs, sandboxes that outlive the command which started them. The components
+of a control plane bear no mark: their own supervisor ends them when its owner is gone. Last goes the run's
+folder, in which all of them keep their files.
 
-Run as a script with the mark and the folder as its arguments. Linux only: elsewhere there is no ``/proc`` to read.
+Run as a script with the mark and the folder as its arguments. Linux only: elsewhere there is no ``/proc`` to
+read.
 """
 
 import contextlib

@@ -1,4 +1,6 @@
-"""pytest hooks of a whole run: it can be interrupted wherever it was started, and leaves no process behind."""
+"""pytest hooks of a whole run: it can be interrupted
+wherever it was started, and leaves no process behind.
+"""
 
 import gc
 import os
@@ -17,7 +19,9 @@ import pytest
 from tests.harness import guardian
 
 ONLY_NAMED_PLUGINS = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-"""Part of the environment of a pytest that a test starts: half of its time would go into plugins that it does not use."""
+"""Part of the environment of a pytest that a test starts: half
+of its time would go into plugins that it does not use.
+"""
 
 _LEAVING_SECONDS = 5.0
 _PREFIX = "arena-topo-run-"
@@ -39,7 +43,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _keep_all_files_in(folder: Path, config: pytest.Config) -> None:
-    """Have ``tmp_path``, and temporary files of tests and of what they start, in *folder*, which goes with the run."""
+    """Have ``tmp_path``, and temporary files of tests and of
+    what they start, in *folder*, which goes with the run.
+    """
     if config.option.basetemp is None:
         config.option.basetemp = str(folder / "cases")
     (folder / "tmp").mkdir()
@@ -49,7 +55,9 @@ def _keep_all_files_in(folder: Path, config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Look for no garbage among what is collected, which lives as long as the run: to do so takes as long as collecting."""
+    """Look for no garbage among what is collected, which lives
+    as long as the run: to do so takes as long as collecting.
+    """
     gc.disable()
     try:
         return (yield)
@@ -60,14 +68,18 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share the tests out by the control planes that they use; imported here, for runs without pytest-xdist."""
+    """Share the tests out by the control planes that they
+    use; imported here, for runs without pytest-xdist.
+    """
     from tests.harness.scheduling import ByPlane
 
     return ByPlane(config, log)
 
 
 def _restore_signals() -> None:
-    """Let SIGINT interrupt: a job in the background inherits it as ignored, and so would every process of a test."""
+    """Let SIGINT interrupt: a job in the background inherits
+    it as ignored, and so would every process of a test.
+    """
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})

@@ -1,7 +1,8 @@
 """How pytest-xdist shares the tests out: what uses one control plane is one chain, on one worker, in order.
 
-Anyone who plans sees all nodes of a cluster, and anyone who counts a fleet counts everybody's. So the tests of a plane come one
-after the other, while those of the other planes and all that need none run next to them. Nobody waits for a lock.
+Anyone who plans sees all nodes of a cluster, and anyone who counts a fleet counts everybody's. So the tests
+of a plane come one after the other, while those of the other planes and all that need none run next to them.
+Nobody waits for a lock.
 """
 
 from functools import cache

@@ -1,6 +1,8 @@
-"""Suites that not every machine can run: counted, named in the summary, and never missing in silence where required.
+"""Suites that not every machine can run: counted, named in the summary, and never missing in silence where
+required.
 
-Under pytest-xdist each worker collects and skips for itself; the process that leads them counts by what they report.
+Under pytest-xdist each worker collects and skips for itself; the process that leads them counts by what they
+report.
 """
 
 import os
@@ -13,7 +15,9 @@ import pytest
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A part of the tests: its marker, the variable that insists on it, and what it is called in the summary."""
+    """A part of the tests: its marker, the variable that
+    insists on it, and what it is called in the summary.
+    """
 
     marker: str
     require: str

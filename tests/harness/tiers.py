@@ -1,8 +1,8 @@
 """Two tiers of tests: what every change has to pass in ten minutes, and what is run before it lands.
 
-``@pytest.mark.full("why")`` moves a test, or a parameter of one, from the first tier (``--tier=change``, which is what
-``make test`` runs) into the second. ``--tier=rest`` runs only those, ``--tier=full`` everything. A run that leaves some
-out says how many, and why; there is no third tier.
+``@pytest.mark.full("why")`` moves a test, or a parameter of one, from the first tier (``--tier=change``,
+which is what ``make test`` runs) into the second. ``--tier=rest`` runs only those, ``--tier=full``
+everything. A run that leaves some out says how many, and why; there is no third tier.
 """
 
 from collections import Counter
@@ -18,9 +18,11 @@ _TALLY = pytest.StashKey["_LeftOut"]()
 
 
 def every_pair(rows: Mapping[str, object], columns: Mapping[str, object], why: str) -> Sequence[ParameterSet]:
-    """Return all pairs as parameters; the first tier runs each row once and each column as often as the rows go round.
+    """Return all pairs as parameters; the first tier runs each row once and each column as often as the rows
+    go round.
 
-    Rows a, b, c and columns 1, 2: the first tier has a1, b2, c1, the second, which *why* explains, a2, b1, c2.
+    Rows a, b, c and columns 1, 2: the first tier has a1, b2, c1, the second, which *why* explains, a2, b1,
+    c2.
     """
     return [
         pytest.param(row, column, id=f"{row_name}-{name}", marks=() if (at - here) % len(columns) == 0 else pytest.mark.full(why))

@@ -1,1 +1,3 @@
-"""Whole commands against servers that are slow, broken, or none: nothing hangs, leaks or fails in a way nobody foresaw."""
+"""Whole commands against servers that are slow, broken, or
+none: nothing hangs, leaks or fails in a way nobody foresaw.
+"""

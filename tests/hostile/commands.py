@@ -55,7 +55,8 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "whoami": ("whoami",),
     "version": ("version",),
 }  # fmt: skip
-"""By the words of the command. NEW is a name that is free, OLD a job to delete, SUSPENDED one to resume, ELASTIC one to scale, NODE a node, and
+"""By the words of the command. NEW is a name that is free, OLD a job to delete, SUSPENDED one to resume,
+ELASTIC one to scale, NODE a node, and
 FILE a file to write."""
 
 LASTING: Mapping[str, tuple[str, ...]] = {
@@ -71,7 +72,9 @@ LASTING: Mapping[str, tuple[str, ...]] = {
 """Commands that continue until somebody ends them; they have threads, which end with their process."""
 
 ASKS_NOTHING = {"config view", "top watch"}
-"""They take the flags of a connection and send nothing; `top watch` where there is no terminal, else what `list -w` and `topology` do."""
+"""They take the flags of a connection and send nothing; `top watch`
+where there is no terminal, else what `list -w` and `topology` do.
+"""
 
 
 def asking(command: click.Command = cli, words: tuple[str, ...] = ()) -> Iterator[str]:

@@ -38,7 +38,8 @@ Perform = Callable[..., Outcome]
 
 ON_CTRL_C = 130
 LOOK = 0.5
-"""Seconds for which a command that lasts continues after it met a hostile answer; how many requests it sends in them depends
+"""Seconds for which a command that lasts continues after it met a hostile answer; how many requests it sends
+in them depends
 on the machine, and nothing else does."""
 LONGEST = 20.0
 """Seconds after which a command hangs that neither asks nor ends."""
@@ -95,7 +96,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
 @pytest.fixture(autouse=True)
 def _connections_end_with_their_test() -> Iterator[None]:
-    """Collect what a command leaves to the end of its process: here that would be another test, which warns of it."""
+    """Collect what a command leaves to the end of its process:
+    here that would be another test, which warns of it.
+    """
     let_rest_what_lives()
     yield
     gc.collect()
@@ -120,10 +123,13 @@ def perform(cluster: Front, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
 
 @pytest.fixture
 def perform_lasting(cluster: Front, tmp_path: Path) -> Perform:
-    """Return a function that runs a command as a process, and interrupts it after its request number *reached*."""
+    """Return a function that runs a command as a process,
+    and interrupts it after its request number *reached*.
+    """
     environment = {**os.environ, "HOME": str(tmp_path), "KUBECONFIG": str(cluster.kubeconfig)}
     environment |= {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "CACHE", "STATE")}
-    # A signal that comes while the process writes down which lines ran would be reported by the measurement itself.
+    # A signal that comes while the process writes down which lines ran would be reported by the measurement
+    # itself.
     environment.pop("COVERAGE_PROCESS_CONFIG", None)
 
     def performed(words: Typed, *flags: str, reached: int) -> Outcome:

@@ -19,7 +19,8 @@ Turns = Callable[[int], bool]
 
 @dataclass(slots=True)
 class Front:
-    """What a test tells the front; ``paths`` are those that were asked for since, at the instants of ``times`` in seconds.
+    """What a test tells the front; ``paths`` are those that were asked for since, at the instants of
+    ``times`` in seconds.
 
     ``counts`` are for the test: how many requests each command sends to a server that answers well.
     """
@@ -44,9 +45,11 @@ class Front:
         self.server.seen.clear()
 
     def most_at_once(self, first: int, pause: float) -> int:
-        """Return how many requests from number *first* on came without a *pause* in seconds between any two of them.
+        """Return how many requests from number *first* on came without a *pause* in seconds between any two
+        of them.
 
-        Who pauses is seen to pause however slow the machine is, as one request is sent after the other was answered.
+        Who pauses is seen to pause however slow the machine is, as one request is sent after the other was
+        answered.
         """
         most = run = 1
         for before, after in pairwise(self.times[first - 1 :]):

@@ -30,7 +30,9 @@ _FIRST = (1, 3)
 _WHY = "a hostile answer to one more command, or to another of its requests"
 _PAUSE = 0.1
 _MOST_AT_ONCE = 20
-"""Requests after a hostile answer without a pause of so many seconds: more than that hammer a server that is in trouble."""
+"""Requests after a hostile answer without a pause of so many
+seconds: more than that hammer a server that is in trouble.
+"""
 _LONGEST_ERROR = 5000
 
 
@@ -40,7 +42,9 @@ def test_every_command_that_asks_a_server_is_here() -> None:
 
 
 def met() -> list[ParameterSet]:
-    """Return which answers meet which commands: in the first tier every answer one of them, in the second another."""
+    """Return which answers meet which commands: in the first
+    tier every answer one of them, in the second another.
+    """
     again = 1 if _ALL_PAIRS else len(COMMANDS) // 2
     turns = {
         (name, command): row + column
@@ -55,7 +59,9 @@ def met() -> list[ParameterSet]:
 
 
 def met_while_lasting() -> list[ParameterSet]:
-    """Return which answers meet which command that lasts, from which request on: every answer one, each by turns."""
+    """Return which answers meet which command that lasts,
+    from which request on: every answer one, each by turns.
+    """
     count = len(LASTING)
     return [
         _in_tier((row + column) % count == 0 and turn == row // count % len(_FIRST), name, command, first)
@@ -109,7 +115,9 @@ def faults(done: Outcome, *allowed: int) -> list[str]:
 
 
 def later(count: int) -> list[int]:
-    """Return which of *count* requests are answered by a hostile server: the first, one in the middle, the last."""
+    """Return which of *count* requests are answered by a
+    hostile server: the first, one in the middle, the last.
+    """
     return sorted({1, (count + 1) // 2, count} & set(range(1, count + 1)))
 
 
@@ -122,7 +130,9 @@ def words_create(command: str) -> bool:
 def test_a_hostile_answer_is_one_error(
     cluster: Front, perform: Perform, tmp_path: Path, command: str, name: str
 ) -> None:
-    """From the first request on, and from a later one on: no internal error, no leak, and nothing half created."""
+    """From the first request on, and from a later one on:
+    no internal error, no leak, and nothing half created.
+    """
     if command not in cluster.counts:
         cluster.tell(lambda _: False)
         perform(typed(command, cluster, tmp_path))
@@ -130,7 +140,8 @@ def test_a_hostile_answer_is_one_error(
     count = cluster.counts[command]
     found = {}
     for first in later(count):
-        # What takes as long as it is waited for is put to the first request, and to the last one that may create.
+        # What takes as long as it is waited for is put to the first request, and to the last one that may
+        # create.
         if name in SLOW and first not in (1, count if words_create(command) else 1):
             continue
         words = typed(command, cluster, tmp_path)
@@ -166,7 +177,8 @@ def test_a_command_that_lasts_ends_by_one_error_or_ctrl_c(
 
 
 def leftovers(cluster: Front, job: str) -> list[str]:
-    """Return what would stay forever after *job*, where there is no such job; then take away what the test has created.
+    """Return what would stay forever after *job*, where there is no such job; then take away what the test
+    has created.
 
     What the job owned is collected by the cluster, sooner or later.
     """

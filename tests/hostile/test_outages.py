@@ -1,4 +1,6 @@
-"""What waits outlasts an API server that is away, says so once, and ends at once where waiting changes nothing."""
+"""What waits outlasts an API server that is away, says so
+once, and ends at once where waiting changes nothing.
+"""
 
 import os
 import signal
@@ -32,7 +34,8 @@ WAITING: Mapping[str, tuple[str, ...]] = {
 """Commands that wait for what does not come, by their words; NEW is a name that is free, SUSPENDED a job."""
 
 PASSING = ("no answer", "429", "500", "502 with HTML", "503")
-"""What a server answers that is away for a moment, by the names of ``ANSWERS``; one that is not there at all is a test of
+"""What a server answers that is away for a moment, by the names of ``ANSWERS``; one that is not there at all
+is a test of
 its own, on the real server."""
 
 LASTING = {"401": "does not accept your credentials", "403": "the server says Forbidden"}
@@ -72,7 +75,9 @@ def waiting(cluster: Front, command: str, folder: Path, *flags: str) -> Iterator
 
 
 def pairs() -> list[object]:
-    """Return each command with each fault; those of the first tier have every command and every fault once."""
+    """Return each command with each fault; those of the
+    first tier have every command and every fault once.
+    """
     return [
         pytest.param(
             command,

@@ -13,7 +13,9 @@ _PLURALS = ("mpijobs", "configmaps", "priorityclasses", "nodes", "deployments", 
 
 
 class Server:
-    """Serves MPIJobs of *version*; *vendor*: its nodes are ACK's. *refuse* maps "METHOD plural" to an answer."""
+    """Serves MPIJobs of *version*; *vendor*: its nodes are
+    ACK's. *refuse* maps "METHOD plural" to an answer.
+    """
 
     def __init__(
         self, version: ApiVersion = ApiVersion.V2BETA1, *, vendor: bool = False, **refuse: Answer

@@ -24,7 +24,8 @@ def versioned(item: Any, version: str) -> Any:
 
 @dataclass(slots=True)
 class Streams:
-    """The lists of jobs and pods, one for each time they are asked for, and the lines of their streams likewise.
+    """The lists of jobs and pods, one for each time they are asked for, and the lines of their streams
+    likewise.
 
     A stream beyond the last one stays silent until the test ends.
     """

@@ -84,7 +84,9 @@ def test_a_gang_scheduler_that_is_not_installed_is_refused() -> None:
 def test_the_policy_takes_the_place_of_gates_that_nobody_named(
     scheduler: str, policy: Policy, expected: Enforcement
 ) -> None:
-    """A suspended job that the policy pins starts together as well, and a recreated worker needs no resume."""
+    """A suspended job that the policy pins starts together
+    as well, and a recreated worker needs no resume.
+    """
     choice = chosen(JOB, STOCK, scheduler, PlaceOptions(), replace(FACTS, policy=policy))
 
     assert ("gates", expected) == (choice.backend, choice.enforcement)

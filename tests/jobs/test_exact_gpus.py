@@ -47,7 +47,9 @@ def test_gpus_are_enforced_as_exactly_as_the_cluster_can(
     share: bool,
     expected: GpuEnforcement,
 ) -> None:
-    """By claims where a DRA driver allocates them, by UUID where HAMi does; --pin=workers leaves HAMi the choice."""
+    """By claims where a DRA driver allocates them, by UUID
+    where HAMi does; --pin=workers leaves HAMi the choice.
+    """
     assert expected is choose_gpu_enforcement(
         SLOTS, snapshot, resource, enforcement=enforcement, pin=pin, share=share
     )

@@ -94,7 +94,9 @@ def test_the_first_failure_by_the_clock_is_the_cause() -> None:
     ],
 )
 def test_pods_are_named_as_their_kind_does(kind: str, labels: dict[str, str], chief: str, other: str) -> None:
-    """No job but an MPIJob has a launcher, and where the chief is a worker the next to fail is another one."""
+    """No job but an MPIJob has a launcher, and where the
+    chief is a worker the next to fail is another one.
+    """
     job, first, second = MANIFESTS[kind], pod_that_exited("bert-first", 7), pod_that_exited("bert-second", 1)
     first["metadata"]["labels"], second["metadata"]["labels"] = labels, {}
 

@@ -87,7 +87,9 @@ def test_few_jobs_take_three_calls() -> None:
 
 @pytest.mark.parametrize("all_namespaces", [False, True])
 def test_many_take_four(all_namespaces: bool) -> None:
-    """Launchers and workers apart, of which the lines are enough; their metadata only where namespaces matter."""
+    """Launchers and workers apart, of which the lines are
+    enough; their metadata only where namespaces matter.
+    """
     rows = table(("job-worker-0", "Running", "n1"), ("other-worker-0", "Pending", "<none>"))
     opened, transport = session(newest_version_with([mpijob("job", workers=MANY)], rows, [LAUNCHER]))
     (job,) = list_jobs(opened, all_namespaces=all_namespaces)

@@ -126,7 +126,9 @@ def test_a_job_at_which_anything_fails_reserves_nothing(monkeypatch: pytest.Monk
     ],
 )
 def test_a_proposal_expires_by_the_servers_clock(written: str, expected: int, stale: bool) -> None:
-    """A time of the future is none; without one the job's creation counts, which nobody but the server sets."""
+    """A time of the future is none; without one the job's
+    creation counts, which nobody but the server sets.
+    """
     plans = found(job_with_plan_of(stage=Stage.PROPOSED, written=written))
     assert expected == sum(len(plan.reserved) for plan in plans)
     assert {stale} >= {plan.stale for plan in plans}

@@ -162,7 +162,9 @@ def test_one_gpu_has_no_busbw() -> None:
 
 
 def rdma_notes(*offers: dict[str, int], rdma: bool = False) -> list[str]:
-    """Return what is said of RDMA to a gang of 16 GPUs on two nodes that have RDMA cards and offer such devices."""
+    """Return what is said of RDMA to a gang of 16 GPUs on
+    two nodes that have RDMA cards and offer such devices.
+    """
     nodes = [node(f"n{index}", nic=50.0) for index in range(2)]
     offering = [
         replace(each, allocatable={**each.allocatable, **offer})

@@ -1,4 +1,6 @@
-"""A plan that cannot be written says why, and a proposal that others may ignore by now is written again, not confirmed."""
+"""A plan that cannot be written says why, and a proposal that
+others may ignore by now is written again, not confirmed.
+"""
 
 from typing import Any
 

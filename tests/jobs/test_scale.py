@@ -52,7 +52,9 @@ def after(job: Object, call: Call) -> Object:
 def opened(
     job: Object, *, pods: int = 10, patched: Answer | None = None, controller: bool = False
 ) -> tuple[Session, FakeTransport]:
-    """Return a session with a cluster that has *job* and one node; a patch is carried out as far as plans need it."""
+    """Return a session with a cluster that has *job* and one
+    node; a patch is carried out as far as plans need it.
+    """
     lists = {"nodes": [node(pods)], "pods": [], "pytorchjobs": [], "resourcequotas": []}
 
     def answer(call: Call) -> Answer:
@@ -171,7 +173,9 @@ def test_without_room_a_job_grows_later_where_the_controller_runs(runs: bool, hi
 
 
 def test_whoever_loses_the_room_to_an_older_job_is_told_so_too() -> None:
-    """It took the place when more workers were proposed: the proposal is taken back in the write that asks for more later."""
+    """It took the place when more workers were proposed: the
+    proposal is taken back in the write that asks for more later.
+    """
     older = elastic(4, planned=True)
     older["metadata"] |= {"name": "older", "uid": "older", "creationTimestamp": "2026-11-21T00:00:00Z"}
     connection, transport = opened(elastic_with_options(2, FIXED), pods=4)

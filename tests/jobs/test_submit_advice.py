@@ -120,7 +120,9 @@ def test_more_gpus_than_all_nodes_have_can_never_be_had(
 
 
 def test_nodes_are_counted_only_as_far_as_it_takes() -> None:
-    """A list of ten thousand nodes is not read for a job of two workers, and nobody needs the right to read it."""
+    """A list of ten thousand nodes is not read for a job
+    of two workers, and nobody needs the right to read it.
+    """
     assert 1 == (offer(replace(JOB, workers=1), *[node(gpus=1)] * 5) or GpuOffer()).gpus
     assert None is offer(JOB, may=False)
     assert None is offer(JOB, node(), resource="gpu.nvidia.com")

@@ -89,7 +89,9 @@ def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
 
 
 def test_an_event_without_metadata_belongs_to_nothing() -> None:
-    """What every object has is made up where a server leaves it out, and pods without a job's name are nobody's."""
+    """What every object has is made up where a server leaves
+    it out, and pods without a job's name are nobody's.
+    """
     lines = {PODS: [[event("ADDED", {"spec": {}}), event("ADDED", {"metadata": {"uid": "u"}})]]}
     watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}, lines).session(), name="job")
 

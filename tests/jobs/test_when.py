@@ -43,7 +43,9 @@ WAITING = PlanRecord(stage=Stage.WAITING, waiting_reason="no place")
 
 
 class Cluster:
-    """A node of eight GPUs, with *pods* and *jobs*; *special* are other answers, by the last part of a path."""
+    """A node of eight GPUs, with *pods* and *jobs*; *special*
+    are other answers, by the last part of a path.
+    """
 
     def __init__(self, jobs: list[Object], pods: list[Object], /, **special: Answer) -> None:
         self.jobs, self.pods, self.special = jobs, pods, special

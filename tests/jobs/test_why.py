@@ -40,7 +40,9 @@ def asked(
     log: Sequence[str] = (),
     **options: Any,
 ) -> tuple[Answer, list[str]]:
-    """Ask why; all ranks reduce but that of the pod *late*, and *dead* does not answer. Also return who was asked."""
+    """Ask why; all ranks reduce but that of the pod *late*,
+    and *dead* does not answer. Also return who was asked.
+    """
 
     def script(call: Call) -> Reply:
         if call.path.endswith("/pods"):

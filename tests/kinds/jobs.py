@@ -10,7 +10,9 @@ from arena_topo.model.objects import Object
 def training_job(
     kind: TrainingOperatorKind, roles: Mapping[str, int | None], *, suspend: bool = False
 ) -> Object:
-    """Return a job of *kind* with a number of pods for each of *roles*, by their keys; None leaves the number out."""
+    """Return a job of *kind* with a number of pods for each of
+    *roles*, by their keys; None leaves the number out.
+    """
     specs = {
         role: {**({} if count is None else {"replicas": count}), "template": {"spec": {"containers": []}}}
         for role, count in roles.items()

@@ -10,7 +10,9 @@ _INDEX, _JOB = "batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/j
 
 
 def jobset(**roles: tuple[int | None, int | None, int | None]) -> Object:
-    """Return a JobSet whose *roles* have Jobs, and each of these a parallelism and completions; None leaves one out."""
+    """Return a JobSet whose *roles* have Jobs, and each of
+    these a parallelism and completions; None leaves one out.
+    """
 
     def given(**fields: int | None) -> Object:
         return {key: value for key, value in fields.items() if value is not None}

@@ -13,7 +13,9 @@ Make = Callable[[Target], HttpTransport]
 
 
 def target(server: Server, user: Mapping[str, Any] | None = None, /, **cluster: Any) -> Target:
-    """Return the entry of a kubeconfig for *server*; underscores in the names of *cluster* stand for dashes."""
+    """Return the entry of a kubeconfig for *server*;
+    underscores in the names of *cluster* stand for dashes.
+    """
     given = {key.replace("_", "-"): value for key, value in cluster.items()}
     entry = {"server": server.url, "certificate-authority": str(server.authority.certificate), **given}
     return Target("c", "default", entry, user or {})

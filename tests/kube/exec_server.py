@@ -125,8 +125,8 @@ def serving(server: ExecServer, folder: Path) -> Iterator[ExecServer]:
     async def end() -> None:
         connections = [handler.transport for handler in runner.server.connections] if runner.server else []
         await runner.cleanup()
-        # A TLS connection waits for its client's answer before it closes, which may be never: what is left is cut off,
-        # and sockets close in the next turn of the loop, which is its last.
+        # A TLS connection waits for its client's answer before it closes, which may be never: what is left is
+        # cut off, and sockets close in the next turn of the loop, which is its last.
         for transport in filter(None, connections):
             transport.abort()
         await asyncio.sleep(0)

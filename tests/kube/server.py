@@ -18,7 +18,9 @@ from tests.controlplane.components.pair import Pair
 from tests.controlplane.components.pki import Authority
 
 _FIN_WAIT_1 = 4
-"""Linux's state of a connection whose end the other side has not acknowledged (``include/net/tcp_states.h``)."""
+"""Linux's state of a connection whose end the other side
+has not acknowledged (``include/net/tcp_states.h``).
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,9 @@ def refusing_port() -> Iterator[int]:
 
 @contextmanager
 def slow_handshake() -> Iterator[str]:
-    """Run a server that begins a TLS handshake and sends it byte by byte, for as long as the client waits; yield its URL."""
+    """Run a server that begins a TLS handshake and sends it byte
+    by byte, for as long as the client waits; yield its URL.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         thread = threading.Thread(target=_accept_slowly, args=(listener,))
         thread.start()

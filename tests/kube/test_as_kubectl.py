@@ -265,7 +265,8 @@ def refusing_proxy() -> Iterator[tuple[str, list[str]]]:
                 ("https://a.example.com:6443", "example.com:6443"),
                 ("https://a.example.com:6443", "example.com:443"),
                 ("https://a.example.com", "example.com:443"),
-                # The unspecified addresses are no loopback to Go, and anyone who connects to them is refused at once.
+                # The unspecified addresses are no loopback to Go, and anyone who connects to them is refused
+                # at once.
                 ("https://0.0.0.0", "0.0.0.0/24"),
                 ("https://0.0.0.0", "0.0.1.0/24"),
                 ("https://0.0.0.0", "0.0.0.0"),

@@ -12,7 +12,9 @@ from tests.fakes import Answer, Call, FakeTransport, session
 def serving(
     *versions: str, resources: dict[str, list[str]] | None = None
 ) -> tuple[ServedApis, FakeTransport]:
-    """Return what a server serves: *versions* of things.example.com, each with the names of its *resources*."""
+    """Return what a server serves: *versions* of
+    things.example.com, each with the names of its *resources*.
+    """
 
     def server(call: Call) -> Answer:
         if call.path == "/apis":

@@ -269,7 +269,9 @@ def test_secrets_do_not_show(folder: Path) -> None:
 def test_in_a_pod_the_namespace_is_the_service_accounts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], expected: str
 ) -> None:
-    """As in kubectl; the downward API's variable comes before the file, and outside of a pod neither counts."""
+    """As in kubectl; the downward API's variable comes
+    before the file, and outside of a pod neither counts.
+    """
     (tmp_path / "namespace").write_text("team-a\n")
     monkeypatch.setattr("arena_topo.kube.kubeconfig.SERVICE_ACCOUNT", tmp_path)
 

@@ -80,7 +80,9 @@ def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None
 
 
 def test_a_retry_that_comes_too_late_is_not_sent(make: Make, server: Server) -> None:
-    """Anyone who holds a Lease for a while alone must not write later, whenever the server asks to come back."""
+    """Anyone who holds a Lease for a while alone must not
+    write later, whenever the server asks to come back.
+    """
     server.rule = lambda _: Reply(429, headers={"Retry-After": "0"})
     allowed = iter([True, True, False])
     with pytest.raises(NotSent):
@@ -247,7 +249,9 @@ def test_a_session_goes_on_beside_its_stream(make: Make, server: Server) -> None
 
 
 def test_a_stream_may_come_over_the_kept_connection(make: Make, server: Server) -> None:
-    """One that is read to its end before anything else is asked needs no second handshake; dropped, it leaves none."""
+    """One that is read to its end before anything else is
+    asked needs no second handshake; dropped, it leaves none.
+    """
     server.rule = lambda seen: Reply(chunks=[b"one\n", b"two\n"]) if "log" in seen.path else Reply()
     asking = session(make(target(server)))
     asking.get("/x")
@@ -283,7 +287,9 @@ def test_waiting_counts_as_time_of_the_request(make: Make, server: Server) -> No
 
 
 def test_all_requests_of_a_command_have_a_total_time(make: Make, server: Server) -> None:
-    """Each of them is in time; the pauses of a command that watches begin a new count, and namespaces share one."""
+    """Each of them is in time; the pauses of a command that
+    watches begin a new count, and namespaces share one.
+    """
     clock = [0.0]
 
     def rule(_: Seen) -> Reply:

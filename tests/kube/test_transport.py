@@ -119,7 +119,9 @@ def test_a_token_file_may_rotate(static: Make, server: Server, tmp_path: Path) -
 def test_an_authority_needs_no_key_identifier(
     make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The defaults of Python 3.13 ask for one, and kubectl does not; the authority of this server has none."""
+    """The defaults of Python 3.13 ask for one, and kubectl
+    does not; the authority of this server has none.
+    """
 
     def strict(create: Callable[..., ssl.SSLContext], *args: Any, **kwargs: Any) -> ssl.SSLContext:
         context = create(*args, **kwargs)
@@ -256,7 +258,9 @@ def test_a_stream_that_breaks_off_is_noticed(make: Make, server: Server) -> None
 
 @pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
 def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server, method: str) -> None:
-    """A server may close a kept connection just when the next request arrives: that one comes over a new one."""
+    """A server may close a kept connection just when the
+    next request arrives: that one comes over a new one.
+    """
     transport = make(target(server))
     server.rule = lambda seen: Reply(ending="no answer") if seen.turn > 1 else Reply(body=b"yes")
     answers = [transport.send(Request(method, f"/{number}")).read() for number in range(3)]

@@ -24,7 +24,9 @@ def host(index: int) -> str:
 def discovered(
     folder: Path, listed: Sequence[str], running: Sequence[str], unknown: Sequence[str] = ()
 ) -> list[str]:
-    """Return what the script prints where *listed* are on our list and *running* on the operator's; *unknown* names do not resolve."""
+    """Return what the script prints where *listed* are on our list and
+    *running* on the operator's; *unknown* names do not resolve.
+    """
     operators = folder / "operators.sh"
     operators.write_text("#!/bin/sh\n" + "".join(f"echo {name}\n" for name in running))
     resolver = folder / "getent"

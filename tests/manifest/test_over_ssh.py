@@ -18,8 +18,8 @@ from tests.ranks.agent.environment import expanded
 
 PLAIN = JobSpec(name="vgg16", namespace="ml", image="train:1", command=("mpirun", "t"), workers=2, gpus=1)
 HOST_NETWORK = replace(PLAIN, pod=PodOptions(host_network=True))
-# The server itself is played by a script, which starts one session as sshd does: with an environment of its own, and the
-# forced command run by the user's login shell.
+# The server itself is played by a script, which starts one session as sshd does: with an environment of its
+# own, and the forced command run by the user's login shell.
 SERVER = """#!/bin/sh
 for word in "$@"; do case $word in ForceCommand=*) forced=${word#ForceCommand=};; esac; done
 exec env -i SHELL=/bin/sh PATH=/usr/bin:/bin SSH_ORIGINAL_COMMAND='exec env -0' /bin/sh -c "$forced"
@@ -102,7 +102,9 @@ exit 2
 
 
 def launched(folder: Path, hosts: str) -> subprocess.CompletedProcess[str]:
-    """Return what a launcher does whose hostfile is *hosts*, where a name resolves when it is asked for the second time."""
+    """Return what a launcher does whose hostfile is *hosts*,
+    where a name resolves when it is asked for the second time.
+    """
     job = replace(PLAIN, command=("sh", "-c", 'printf "<%s>" "$@"', "it", "a  b", "$(HOME)", "$$x", "'q\""))
     container = pod_of(job, "Launcher")["containers"][0]
     command = [*container["command"], *container["args"]]

@@ -107,7 +107,9 @@ def test_a_wrong_template_is_named_with_its_fault(tmp_path: Path, text: str, wor
     ids=["division", "type", "attribute", "digits", "include", "macro", "loops", "filler", "range", "times", "format", "doubling", "text"],
 )  # fmt: skip
 def test_a_template_without_an_end_has_one(tmp_path: Path, text: str, words: str) -> None:
-    """What an expression raises is told with its line, and time and memory are bounded by the operating system."""
+    """What an expression raises is told with its line, and
+    time and memory are bounded by the operating system.
+    """
     (tmp_path / NAME).write_text(text)
     with pytest.raises(DocumentError, match="template") as caught:
         # A busy machine may give it little of the processor: the time by the clock has a test of its own.

@@ -68,7 +68,9 @@ def test_what_is_within_bounds_is_read_as_it_is(value: Any) -> None:
 
 
 def test_a_deep_field_of_one_object_leaves_the_others_readable() -> None:
-    """Null takes the place of what lies too deep, in that object alone; brackets within strings do not count."""
+    """Null takes the place of what lies too deep, in that
+    object alone; brackets within strings do not count.
+    """
     body = '{"items":[{"a":"[[\\"[{"},{"a":' + nested(5000) + ',"b":2},{"a":1}]}'
     first, deep, last = read_body(body.encode())["items"]
     assert ({"a": '[["[{'}, 2, {"a": 1}) == (first, deep["b"], last)

@@ -13,7 +13,9 @@ SELF, PCIE, NVLINK = Link(LinkClass.SELF), Link(LinkClass.SYS, 0, 8.3), Link(Lin
 
 
 def graph_of(size: int, joined: set[tuple[int, int]]) -> LinkGraph:
-    """Return *size* GPUs with an NVLink between the pairs *joined*, lower position first, and PCIe elsewhere."""
+    """Return *size* GPUs with an NVLink between the pairs
+    *joined*, lower position first, and PCIe elsewhere.
+    """
 
     def link(a: int, b: int) -> Link:
         return SELF if a == b else NVLINK if (min(a, b), max(a, b)) in joined else PCIE

@@ -19,7 +19,9 @@ def ranks_of(text: str) -> dict[str, list[list[int]]]:
 
 
 def test_ranks_are_in_the_order_of_megatron() -> None:
-    """The example of megatron/core/parallel_state.py: 16 ranks, two in a tensor group and four in a pipeline."""
+    """The example of megatron/core/parallel_state.py: 16
+    ranks, two in a tensor group and four in a pipeline.
+    """
     assert {
         "tp": [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13], [14, 15]],
         "pp": [[0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15]],

@@ -220,7 +220,9 @@ def test_what_pyyaml_writes_is_read_as_by_pyyaml_or_left_to_it(value: Any) -> No
 
 
 def assert_as_pyyaml(document: bytes) -> None:
-    """Check that *document* is not read in another way than by PyYAML, and not at all where PyYAML refuses it."""
+    """Check that *document* is not read in another way
+    than by PyYAML, and not at all where PyYAML refuses it.
+    """
     expected = None
     with suppress(yaml.YAMLError, ValueError):
         expected = yaml.safe_load(document)

@@ -134,7 +134,9 @@ def test_roles_that_cannot_be_are_refused(roles: list[PlannedRole], said: str) -
 
 
 def test_a_thousand_workers_fit_into_an_annotation() -> None:
-    """On 125 nodes with long names, with the GPUs of each worker; all annotations together may have 256 KiB."""
+    """On 125 nodes with long names, with the GPUs of each
+    worker; all annotations together may have 256 KiB.
+    """
     name = "a-node-with-a-rather-long-name.of-a-cluster.example.com-{:04}"
     slots = tuple(Slot(i, name.format(i // 8), (i % 8,)) for i in range(1000))
     assert len(encode(PlanRecord(stage=Stage.CONFIRMED, slots=slots))) < 32 * 1024
@@ -177,7 +179,9 @@ ANYTHING = VALUES | st.fixed_dictionaries(
 
 @given(ANYTHING)
 def test_an_estimate_that_anybody_wrote_is_bounded_or_refused(written: object) -> None:
-    """Some jobs, texts that are cut, and instants in their order; nothing else than a refusal comes of all others."""
+    """Some jobs, texts that are cut, and instants in their
+    order; nothing else than a refusal comes of all others.
+    """
     try:
         read = decode(json.dumps({"v": 1, "stage": "waiting", "start": written})).estimate
     except UnreadablePlan:

@@ -94,7 +94,9 @@ def test_a_bad_document_is_named(text: str) -> None:
     ids=["list", "mapping", "itself", "nothing", "aliases"],
 )
 def test_a_document_out_of_bounds_is_refused(text: str, fault: str) -> None:
-    """Before it is built: three hundred bytes of aliases stand for a billion nodes, and C code has no stack for depth."""
+    """Before it is built: three hundred bytes of aliases stand
+    for a billion nodes, and C code has no stack for depth.
+    """
     with pytest.raises(DocumentError) as caught:
         load(text, name="it")
 

@@ -1,4 +1,6 @@
-"""Pages in a headless Chromium, measured by a script that looks into them; nothing can be loaded from elsewhere."""
+"""Pages in a headless Chromium, measured by a script that
+looks into them; nothing can be loaded from elsewhere.
+"""
 
 import json
 import re

@@ -9,7 +9,9 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def golden(name: str, text: str) -> str:
-    """Return the file *name*. With GOLDEN=write in the environment, it becomes *text* first: read it before you commit it."""
+    """Return the file *name*. With GOLDEN=write in the environment, it
+    becomes *text* first: read it before you commit it.
+    """
     if os.environ.get("GOLDEN") == "write":
         (GOLDEN / name).parent.mkdir(parents=True, exist_ok=True)
         (GOLDEN / name).write_text(text, "utf-8")
@@ -17,7 +19,9 @@ def golden(name: str, text: str) -> str:
 
 
 def too_wide(text: str, width: int) -> list[str]:
-    """Return the lines of *text* that a terminal of *width* columns breaks, but for those that name hidden columns."""
+    """Return the lines of *text* that a terminal of *width*
+    columns breaks, but for those that name hidden columns.
+    """
     return [line for line in text.splitlines() if len(line) > width and "hidden: " not in line]
 
 

@@ -1,4 +1,6 @@
-"""Names and texts of others reach no terminal, picture or page raw, in whatever form they are shown; data stays data."""
+"""Names and texts of others reach no terminal, picture or
+page raw, in whatever form they are shown; data stays data.
+"""
 
 import json
 from dataclasses import replace

@@ -112,7 +112,8 @@ def test_jobs_of_roles_are_printed_as_arena_prints_them(
 ) -> None:
     """From the objects to the byte: by role and index, whichever of them is the chief.
 
-    The instances are those of Arena's guides, docs/training/*/distributed.md; the head is as 0.15.5 prints it.
+    The instances are those of Arena's guides, docs/training/*/distributed.md; the head is as 0.15.5 prints
+    it.
     """
     monkeypatch.setattr("arena_topo.output.job.local_time", lambda moment: f"{moment:%Y-%m-%d %H:%M:%S}")
     ended = CREATED + timedelta(minutes=6)
@@ -195,7 +196,9 @@ VIEWS: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_details_are_laid_out_as_arenas(name: str) -> None:
-    """What was not measured is planned or N/A, nobody's text moves the cursor, and narrow terminals lose columns."""
+    """What was not measured is planned or N/A, nobody's text
+    moves the cursor, and narrow terminals lose columns.
+    """
     text = VIEWS[name]()
 
     assert golden(f"job/{name}.txt", text) == text
@@ -238,7 +241,9 @@ def happened(reason: str, pod: int, seconds: int, kind: str = "Normal") -> JobEv
 
 
 def test_alike_events_are_one_with_their_number() -> None:
-    """The last of each type and reason, in the order of time, and how to see each; a plan says what enforces it."""
+    """The last of each type and reason, in the order of time,
+    and how to see each; a plan says what enforces it.
+    """
     events = [happened("Started", 0, 5), happened("Scheduled", 0, 9), happened("Scheduled", 1, 7)]
     events += [happened("Failed", 0, 8), happened("Failed", 1, 1, "Warning")]
     job = replace(WAITS, plan=replace(PLAN, enforced="each on its node, by gates; a recreated worker waits"))
@@ -260,7 +265,9 @@ def test_alike_events_are_one_with_their_number() -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_a_page_answers_each_question(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it is, why it waits, what to do, where it should be, where it is, and what happened, in what room there is."""
+    """What it is, why it waits, what to do, where it should
+    be, where it is, and what happened, in what room there is.
+    """
     monkeypatch.setattr("arena_topo.output.job.local_time", lambda moment: str(moment or "-"))
     text = PAGES[name]()
 

@@ -194,7 +194,9 @@ def test_pages_can_be_read_at_every_width(tmp_path: Path) -> None:
 
 @needs_chromium
 def test_what_cannot_be_read_is_noticed(tmp_path: Path) -> None:
-    """Letters of twice the size lie on each other and leave their boxes, and a wide picture makes the page scroll."""
+    """Letters of twice the size lie on each other and leave
+    their boxes, and a wide picture makes the page scroll.
+    """
     page, spoiled = tmp_path / "page.html", "svg text.small { font-size: 26px } body { min-width: 1500px }"
     page.write_text(
         topology_page(small_cluster()).replace("</style>", f"{spoiled}</style>", 1), encoding="utf-8"
@@ -262,7 +264,9 @@ return {
   pairs: told.size,
 };
 """
-"""Which texts are smaller than ten pixels as they are shown, and which have less contrast with their ground than WCAG asks."""
+"""Which texts are smaller than ten pixels as they are shown,
+and which have less contrast with their ground than WCAG asks.
+"""
 
 
 @needs_chromium

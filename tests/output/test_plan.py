@@ -228,7 +228,9 @@ CLUSTER = Snapshot(
     ],
 )
 def test_a_plan_is_as_it_was_looked_at(name: str, demand: Demand) -> None:
-    """One file for each kind of answer with its reasons, and the documents with every field of the placement."""
+    """One file for each kind of answer with its reasons,
+    and the documents with every field of the placement.
+    """
     form = name.partition(".")[2].replace("txt", "text")
     text = render_plan("vgg", plan(demand, CLUSTER), CLUSTER, form, why=True)
 
@@ -335,7 +337,9 @@ def test_the_picture_of_a_plan_on_one_node_shows_the_cluster_and_the_node(form: 
 
 
 def test_a_picture_says_that_gpus_are_free_after_the_job() -> None:
-    """The job that is planned is drawn as if it ran: what is free is what it leaves, there and on its nodes."""
+    """The job that is planned is drawn as if it ran: what
+    is free is what it leaves, there and on its nodes.
+    """
     drawn = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, "svg")
     free = sum(node.gpu_free for node in CLUSTER.nodes) - 4
 

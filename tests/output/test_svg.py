@@ -1,4 +1,6 @@
-"""The drawings of a node and of a cluster: well-formed, complete, to scale, and in colours that can be read."""
+"""The drawings of a node and of a cluster: well-formed,
+complete, to scale, and in colours that can be read.
+"""
 
 import re
 import xml.etree.ElementTree as ET

@@ -81,7 +81,9 @@ def test_a_view_is_as_it_was_looked_at(name: str) -> None:
 
 
 def test_narrow_views_fit() -> None:
-    """Names lose their middles, columns go and are named, and sources continue below themselves; links stay whole."""
+    """Names lose their middles, columns go and are named, and
+    sources continue below themselves; links stay whole.
+    """
     node = golden("topology/node-60.txt", VIEWS["node-60"](False))
 
     assert [] == too_wide(golden("topology/tree-46.txt", VIEWS["tree-46"](False)), 46)
@@ -103,7 +105,9 @@ def test_domains_and_nodes_are_in_the_order_in_which_people_count() -> None:
 
 
 def test_a_long_remark_hides_no_machine() -> None:
-    """It stands below its node, where the lines without it have room; a narrower terminal hides the machines."""
+    """It stands below its node, where the lines without it
+    have room; a narrower terminal hides the machines.
+    """
     tainted = replace(machine("a0"), taints=(Taint("example.com/" + "x" * 60, "", "NoSchedule"),))
     snapshot = Snapshot((tainted, machine("a1")))
     medium, narrow = (cluster_tree(snapshot, width=width) for width in (60, 30))

@@ -53,7 +53,9 @@ def values(stage: list[Instruction], name: str) -> list[str]:
 def test_both_stages_have_one_python_of_a_version_that_is_tested(
     stages: list[list[Instruction]], project: Object
 ) -> None:
-    """An environment is bound to the interpreter that made it, and a tag without a version moves to the next one."""
+    """An environment is bound to the interpreter that made
+    it, and a tag without a version moves to the next one.
+    """
     (base,) = {rest.split(" AS ")[0] for stage in stages for rest in values(stage, "FROM")}
     version = base.removeprefix("python:").removesuffix("-slim")
     assert f"python:{version}-slim" == base
@@ -85,7 +87,9 @@ def test_what_is_copied_is_enough_to_build_the_package(
 def test_the_image_runs_the_installed_program_without_root(
     stages: list[list[Instruction]], project: Object
 ) -> None:
-    """The environment that the first stage makes is copied whole, to where it was made, with what the agent needs."""
+    """The environment that the first stage makes is copied
+    whole, to where it was made, with what the agent needs.
+    """
     build, image = stages
     made = " ".join(values(build, "RUN"))
     assert f"python -m venv {VENV}" in made
@@ -126,7 +130,9 @@ def test_no_module_is_compiled_at_a_start(stages: list[list[Instruction]], tmp_p
 
 
 def pods() -> list[Object]:
-    """Return the pods that the printed manifests run of the image: the controller's, and the agent's with and without root."""
+    """Return the pods that the printed manifests run of the image:
+    the controller's, and the agent's with and without root.
+    """
     objects = [
         *controller_objects("i:1"),
         *agent_objects("i:1", "n"),
@@ -138,7 +144,9 @@ def pods() -> list[Object]:
 
 
 def test_the_manifests_run_what_the_image_starts(stages: list[list[Instruction]]) -> None:
-    """They give its entrypoint the arguments of a command, and run as its user wherever root is not needed."""
+    """They give its entrypoint the arguments of a command,
+    and run as its user wherever root is not needed.
+    """
     (user,) = values(stages[-1], "USER")
     assert 3 == len(pods())
     for pod in pods():

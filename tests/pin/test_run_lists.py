@@ -14,7 +14,9 @@ _VALUES = st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"
 
 @given(st.lists(st.sampled_from("abc") | _VALUES, max_size=30))
 def test_a_worker_belongs_to_the_last_run_that_has_begun(values: list[str]) -> None:
-    """Which is how the admission policy looks it up, empty values and colons included; beyond the list there is nothing."""
+    """Which is how the admission policy looks it up, empty values
+    and colons included; beyond the list there is nothing.
+    """
     runs = [run.partition(":") for run in encoded(values).split(",")]
     for worker, expected in enumerate([*values, ""]):
         begun = [value for start, _, value in runs if int(start) <= worker]

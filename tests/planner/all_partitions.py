@@ -1,4 +1,6 @@
-"""Every way to put the grid of a gang's units into domains, up to the order of rows: the best of them, by the stated order."""
+"""Every way to put the grid of a gang's units into domains, up
+to the order of rows: the best of them, by the stated order.
+"""
 
 from collections.abc import Iterator, Sequence
 from itertools import product
@@ -25,7 +27,9 @@ def balanced(figures_: Figures, weights: tuple[int, int] = (1, 1)) -> tuple[int,
 def best(
     rows: int, columns: int, room: Sequence[int], weights: tuple[int, int] = (1, 1)
 ) -> tuple[Figures, Figures]:
-    """Return the least spread with rows first, and the least with both by their *weights*, of all partitions."""
+    """Return the least spread with rows first, and the
+    least with both by their *weights*, of all partitions.
+    """
     found = list(map(figures, _grids(rows, list(product(range(len(room)), repeat=columns)), tuple(room))))
     return min(found), min(found, key=lambda each: balanced(each, weights))
 

@@ -34,7 +34,9 @@ V100_SINGLE = ("01", "02", "13", "26", "37", "45", "46", "57")
 def graph(
     size: int, counts: Mapping[str, int], kind: LinkClass = LinkClass.NVLINK, rate: float = 25.0
 ) -> LinkGraph:
-    """Return *size* GPUs with *counts* links between the pairs named like ``03``, and PCIe between all others."""
+    """Return *size* GPUs with *counts* links between the
+    pairs named like ``03``, and PCIe between all others.
+    """
 
     def link(a: int, b: int) -> Link:
         if a == b:
@@ -67,8 +69,8 @@ def node(
 ) -> GpuNode:
     """Return a node with a GPU for every row of *links*, those of *used* in use.
 
-    *cpu* are its free millicores, 0 for enough; *nic* is its NIC's rate in GB/s; with *lists_used* False nothing tells
-    which GPUs are in use.
+    *cpu* are its free millicores, 0 for enough; *nic* is its NIC's rate in GB/s; with *lists_used* False
+    nothing tells which GPUs are in use.
     """
     size = links.size
     return GpuNode(
@@ -98,7 +100,9 @@ def numa_node(
     lists_used: bool = True,
     links: LinkGraph = SWITCHED,
 ) -> GpuNode:
-    """Return eight GPUs on two NUMA nodes with so many free *cpus*; *published* are the free GPUs by the last report."""
+    """Return eight GPUs on two NUMA nodes with so many free
+    *cpus*; *published* are the free GPUs by the last report.
+    """
     plain = node(name, used, links, lists_used=lists_used)
     free = published or tuple(
         sum(gpu // 4 == side and gpu not in used for gpu in range(8)) for side in (0, 1)
@@ -124,7 +128,9 @@ def cluster(
 
 
 def fleet_of(snapshot: Snapshot) -> Fleet:
-    """Return the fleet of *snapshot* with the machines that all tests share, which are costly to value again."""
+    """Return the fleet of *snapshot* with the machines
+    that all tests share, which are costly to value again.
+    """
     return make_fleet(snapshot, machines=MACHINES)
 
 

@@ -1,4 +1,6 @@
-"""Which workers a kubelet admits: its own way of merging hints, written down again, against the planner's short one."""
+"""Which workers a kubelet admits: its own way of merging
+hints, written down again, against the planner's short one.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -41,7 +43,9 @@ def aligned(
 
 
 def hints(name: str, count: int, free: Zones, has: Zones) -> list[Hint]:
-    """Return the hints of a resource as ``generateDeviceTopologyHints`` does: all sets with enough, the least preferred."""
+    """Return the hints of a resource as ``generateDeviceTopologyHints``
+    does: all sets with enough, the least preferred.
+    """
     numbers = range(len(has))
     sets = [frozenset(chosen) for size in numbers for chosen in combinations(numbers, size + 1)]
     least = min(
@@ -56,7 +60,9 @@ def hints(name: str, count: int, free: Zones, has: Zones) -> list[Hint]:
 
 
 def admits(policy: AlignmentPolicy, asked: Amounts, free: Zones, has: Zones) -> bool:
-    """Whether the kubelet's merge of all hints admits a container: over all combinations, as ``mergePermutation``."""
+    """Whether the kubelet's merge of all hints admits a
+    container: over all combinations, as ``mergePermutation``.
+    """
     tied = [(name, count) for name, count in asked if any(zone.get(name) for zone in has)]
     every = [hints(name, count, free, has) for name, count in tied]
     if policy is SINGLE:
@@ -102,7 +108,9 @@ def test_a_container_is_admitted_as_by_the_kubelet(
 
 
 def one_by_one(asked: Amounts, free: Zones, has: Zones, most: int) -> int:
-    """Return how many containers are admitted one after another, each on the first NUMA node that admits it."""
+    """Return how many containers are admitted one after
+    another, each on the first NUMA node that admits it.
+    """
     left = [dict(zone) for zone in free]
     tied = [(name, count) for name, count in asked if any(zone.get(name) for zone in has)]
     for admitted in range(most):
@@ -236,7 +244,9 @@ def test_reports_that_are_older_than_a_plan_do_not_count_its_gpus_as_free() -> N
 
 
 def test_the_kubelets_count_is_right_where_the_numbering_was_assumed() -> None:
-    """As many GPUs are free by both, on other NUMA nodes: which GPUs a worker gets is then not told by NUMA node."""
+    """As many GPUs are free by both, on other NUMA nodes:
+    which GPUs a worker gets is then not told by NUMA node.
+    """
     assert isinstance(verdict_on(asking(1, 4), numa_node("n", (0, 1, 4, 5), published=(4, 0))), Placement)
     assert isinstance(verdict_on(asking(1, 4), numa_node("n", (0, 1, 2, 3), published=(2, 2))), Infeasible)
 

@@ -16,7 +16,9 @@ from tests.planner.fleets import PCIE, V100, cluster, demands, fleet_of, node, p
 
 
 def half_used() -> list[GpuNode]:
-    """Return an empty machine whose best four GPUs have 93 GB/s, and one with four free GPUs that have 31 GB/s."""
+    """Return an empty machine whose best four GPUs have 93
+    GB/s, and one with four free GPUs that have 31 GB/s.
+    """
     return [node("empty", links=V100), node("half", (1, 3, 4, 7), links=V100)]
 
 

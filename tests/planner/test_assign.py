@@ -1,4 +1,6 @@
-"""From nodes to slots: shapes of pods, ring order, room for the launcher, nodes that share or hide their GPUs."""
+"""From nodes to slots: shapes of pods, ring order, room
+for the launcher, nodes that share or hide their GPUs.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -87,7 +89,9 @@ def test_a_workers_gpus_are_a_stretch_of_the_ring() -> None:
 
 
 def test_the_ring_is_cut_where_its_links_are_weakest() -> None:
-    """Two workers of two GPUs on the V100 mesh, whose quads are rings of three double links and a single one."""
+    """Two workers of two GPUs on the V100 mesh, whose
+    quads are rings of three double links and a single one.
+    """
     answer = placed_on(Demand(2, 2), node("a", links=V100))
 
     assert [2, 2] == [V100.between(*slot.gpus).count for slot in answer.slots if slot.gpus]
@@ -247,7 +251,9 @@ odd_nodes = st.builds(
 
 @st.composite
 def odd_snapshots(draw: st.DrawFn) -> Snapshot:
-    """Draw clusters that contradict themselves: twins, wrong counts, paths of any length, nodes that are not there."""
+    """Draw clusters that contradict themselves: twins, wrong
+    counts, paths of any length, nodes that are not there.
+    """
     nodes = tuple(draw(st.lists(odd_nodes, max_size=5)))
     tiers = tuple(draw(st.lists(st.sampled_from(["row", "rack", "node"]), max_size=3)))
     path = st.lists(st.sampled_from(["", "a", "b"]), max_size=4).map(tuple)

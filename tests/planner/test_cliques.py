@@ -15,7 +15,9 @@ TRAY = graph(4, {})
 
 
 def racks(free: Mapping[str, int], holders: Mapping[str, str] | None = None) -> Snapshot:
-    """Return racks of eighteen trays, each a clique, of which so many are *free*; *holders* names jobs by node."""
+    """Return racks of eighteen trays, each a clique, of
+    which so many are *free*; *holders* names jobs by node.
+    """
     nodes = [
         node(
             name := f"{rack}-{tray:02d}",

@@ -18,7 +18,9 @@ from tests.planner.fleets import SWITCHED, V100, cluster, demands, node, snapsho
 
 
 def racks(*nodes: str, used: tuple[int, ...] = (), nic: float = 0.0) -> Snapshot:
-    """Return V100 machines called like ``a0``, each in the rack of its first letter, with *used* GPUs in use."""
+    """Return V100 machines called like ``a0``, each in the
+    rack of its first letter, with *used* GPUs in use.
+    """
     made = [node(name, used, V100, nic=nic) for name in nodes]
     return cluster(made, {name: (name[0],) for name in nodes}, "rack")
 

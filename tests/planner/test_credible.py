@@ -1,4 +1,6 @@
-"""A reservation counts up to what its job asks for, where that could run, within the quotas of its namespace."""
+"""A reservation counts up to what its job asks for, where
+that could run, within the quotas of its namespace.
+"""
 
 from dataclasses import replace
 from functools import partial
@@ -62,7 +64,9 @@ def test_what_the_job_could_not_have_does_not_count(
 
 
 def test_each_role_counts_up_to_what_the_job_asks_for_it() -> None:
-    """The server of another plan, on a node without its label and with more cores than asked, and a worker too many."""
+    """The server of another plan, on a node without its label
+    and with more cores than asked, and a worker too many.
+    """
     job = [("worker", replace(DEMAND, workers=1)), ("ps", Demand(workers=1, gpus=0, requests={"cpu": 2000}))]
     record = replace(
         plan(("a1", (0, 1)), ("b1", None), ("a2", (0, 1))),

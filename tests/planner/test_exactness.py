@@ -32,7 +32,9 @@ def every_score(demand: Demand, fleet: Fleet) -> Iterator[Score]:
 
 
 def scores(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, int]) -> Iterator[Score]:
-    """Yield the scores of a placement, the *workers* by position of the node, in each domain that holds it."""
+    """Yield the scores of a placement, the *workers* by
+    position of the node, in each domain that holds it.
+    """
     offers = [
         fleet.tables.offer(
             demand.gpus,

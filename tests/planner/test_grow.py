@@ -20,8 +20,8 @@ from tests.planner.roles.oracle import without_gpus
 
 Score = tuple[float, ...]
 
-# Two workers on a V100 machine, and two on one with PCIe alone, which the whole gang is as slow as. With the first one lost, GPU
-# 3 costs those that stay free the least, and GPU 5 has two links to the member's GPU 6.
+# Two workers on a V100 machine, and two on one with PCIe alone, which the whole gang is as slow as. With the
+# first one lost, GPU 3 costs those that stay free the least, and GPU 5 has two links to the member's GPU 6.
 MIXED = cluster([node("n0", (0, 1, 2), links=V100, cpu=2000), node("n1", (0, 1), links=PCIE)])
 FOUR = Demand(4, 1, {"cpu": 1000})
 ON_MIXED = (Slot(0, "n0", (5,)), Slot(1, "n0", (6,)), Slot(2, "n1", (2,)), Slot(3, "n1", (3,)))
@@ -31,16 +31,19 @@ def score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, i
     """Return level, nodes and value of the gang *placed* with the *new* GPUs by position of the node."""
     held = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, placed))}
     unions = {i: held.get(i, 0) | new.get(i, 0) for i in {*held, *new}}
-    # The level is that of the closest domain around the members that has room, wherever in it the new ones go.
+    # The level is that of the closest domain around the members that has room, wherever in it the new ones
+    # go.
     level, _ = spanned(fleet, min(unions), max(unions))
     return (level, len(unions), *value(demand, fleet, unions, {i: new.get(i, 0) for i in unions}))
 
 
 def every_score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int) -> Iterator[Score]:
-    """Yield the score of every way to add *more* workers: the fastest sets of GPUs next to members, the best set elsewhere.
+    """Yield the score of every way to add *more* workers: the fastest sets of GPUs next to members, the best
+    set elsewhere.
 
-    The GPUs of a node are chosen by that node alone (docs/explanation/gpu-sets.md), for a new gang as for one that grows: of
-    its sets the fastest, however slow the gang is on another node. Only which node takes how many is the whole gang's choice.
+    The GPUs of a node are chosen by that node alone (docs/explanation/gpu-sets.md), for a new gang as for one
+    that grows: of its sets the fastest, however slow the gang is on another node. Only which node takes how
+    many is the whole gang's choice.
     """
     places = capacity_for(replace(demand, workers=more), fleet).places
     for way in ways(places, more):
@@ -119,7 +122,9 @@ def test_new_workers_get_gpus_that_are_linked_to_those_of_the_members() -> None:
 
 
 def test_a_slower_node_elsewhere_costs_the_lost_no_links() -> None:
-    """A new gang gets GPU 5, and anyone who loses it gets it back: the GPUs of a node are chosen by that node alone."""
+    """A new gang gets GPU 5, and anyone who loses it gets it
+    back: the GPUs of a node are chosen by that node alone.
+    """
     new = plan_on(FOUR, fleet_of(MIXED))
     lost = released(occupied(MIXED, FOUR, ON_MIXED), FOUR, ON_MIXED[:1])
     answer = replaced(FOUR, ON_MIXED, {0}, lost)

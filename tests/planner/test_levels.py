@@ -121,7 +121,9 @@ def test_of_two_racks_the_one_that_is_left_fullest_is_taken() -> None:
 
 
 def test_room_is_kept_at_every_level() -> None:
-    """Of racks that are equally tight the one in the tightest row: afterwards a gang of a whole row still fits."""
+    """Of racks that are equally tight the one in the tightest
+    row: afterwards a gang of a whole row still fits.
+    """
     snapshot = rows(("r", "a", 4), ("r", "b", 4), ("s", "c", 4), ("t", "d", 4), ("t", "e", 4))
     assert ("node", "n2", 1) == where(Demand(1, 4), snapshot)
 

@@ -1,4 +1,6 @@
-"""What plans make of a cluster is kept from one look to the next, and is what a new look at everything would give."""
+"""What plans make of a cluster is kept from one look to
+the next, and is what a new look at everything would give.
+"""
 
 from dataclasses import replace
 

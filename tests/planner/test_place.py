@@ -1,4 +1,6 @@
-"""Gangs with groups of ranks: the nodes and the order of their workers, against every placement on small clusters."""
+"""Gangs with groups of ranks: the nodes and the order of
+their workers, against every placement on small clusters.
+"""
 
 from collections.abc import Sequence
 from itertools import product
@@ -83,7 +85,9 @@ def test_a_tensor_parallel_group_over_two_nodes_stays_in_a_block(free: list[int]
 
 
 def test_the_groups_win_over_the_closer_level() -> None:
-    """A block has six nodes in racks of three, which hold two pairs: for three the gang takes a second block."""
+    """A block has six nodes in racks of three, which hold
+    two pairs: for three the gang takes a second block.
+    """
     snapshot = cluster(
         [node(f"{rack}{number}", (), SWITCHED) for rack in "abcd" for number in range(3)],
         {f"{rack}{number}": ("xxyy"["abcd".index(rack)], rack) for rack in "abcd" for number in range(3)},

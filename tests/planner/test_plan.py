@@ -1,4 +1,6 @@
-"""The planner is a function: an answer depends on the question and the fleet, and on nothing that was asked before."""
+"""The planner is a function: an answer depends on the question
+and the fleet, and on nothing that was asked before.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +19,9 @@ from tests.examples import examples
 from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, fleet_of, graph, node
 
 RING = graph(9, {f"{gpu}{gpu + 1}": 1 for gpu in range(8)} | {"08": 1})
-"""Nine GPUs in a ring of NVLinks: more than are packed exactly, so that no set of two or more is proven the best."""
+"""Nine GPUs in a ring of NVLinks: more than are packed
+exactly, so that no set of two or more is proven the best.
+"""
 LABEL = "example.com/kind"
 KINDS: dict[str, LinkGraph] = {"ring": RING, "v100": V100, "switch": SWITCHED, "pcie": PCIE}
 
@@ -59,7 +63,8 @@ def is_proven(verdict: Verdict) -> bool:
 def test_an_answer_depends_on_nothing_that_was_asked_before(
     snapshot: Snapshot, asked: Sequence[Demand], chance: Random
 ) -> None:
-    """Alone on a fleet, one after the other on one fleet, or in another order: verdict, exactness and reasons.
+    """Alone on a fleet, one after the other on one fleet, or in another order: verdict, exactness and
+    reasons.
 
     One fleet has new machines, the others have machines that answered questions in all tests before.
     """

@@ -52,7 +52,9 @@ class Server:
 
 
 def _order(job: int) -> tuple[str, str]:
-    """Return an order that has nothing to do with who wrote first: many jobs share the instant of their creation."""
+    """Return an order that has nothing to do with who wrote
+    first: many jobs share the instant of their creation.
+    """
     return f"2026-01-01T00:00:{job % 2:02}Z", f"uid-{job * 7919 % 1000}-{job}"
 
 
@@ -112,7 +114,9 @@ def _run(submitters: list[Submitter], rng: Random, server: Server) -> None:
 
 
 def test_the_older_of_two_proposals_is_confirmed() -> None:
-    """The example of the module, step by step: both look before either has written, and the younger one waits."""
+    """The example of the module, step by step: both look
+    before either has written, and the younger one waits.
+    """
     server = Server(_cluster(1))
     a, b = (Submitter(job, Demand(3, 1), server) for job in range(2))
     for submitter in (a, b, a, b):
@@ -127,7 +131,9 @@ def test_the_older_of_two_proposals_is_confirmed() -> None:
 
 @pytest.mark.parametrize("seed", range(300))
 def test_two_submitters_are_never_given_the_same_gpu(seed: int) -> None:
-    """Two gangs of three GPUs on a node of four: one is confirmed, the other waits, in whatever order they step."""
+    """Two gangs of three GPUs on a node of four: one is
+    confirmed, the other waits, in whatever order they step.
+    """
     server = Server(_cluster(1))
     submitters = [Submitter(job, Demand(3, 1), server) for job in range(2)]
     _run(submitters, Random(seed), server)
@@ -138,7 +144,9 @@ def test_two_submitters_are_never_given_the_same_gpu(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_fifty_submitters_share_what_there_is(seed: int) -> None:
-    """Fifty gangs over eight nodes: nothing is reserved twice, and those who wait and try again get what is left."""
+    """Fifty gangs over eight nodes: nothing is reserved twice,
+    and those who wait and try again get what is left.
+    """
     server, rng = Server(_cluster(8)), Random(seed)
     submitters = [
         Submitter(job, Demand(rng.choice([1, 2, 3]), rng.choice([1, 2])), server) for job in range(50)

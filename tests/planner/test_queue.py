@@ -1,4 +1,6 @@
-"""Whose turn it is: no GPU is given twice, nobody starves, and anyone who starts early delays nobody who waits for longer."""
+"""Whose turn it is: no GPU is given twice, nobody starves, and
+anyone who starts early delays nobody who waits for longer.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -182,7 +184,9 @@ def test_the_answer_does_not_depend_on_the_order_of_the_question(jobs: list[Job]
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_stream_of_small_jobs_does_not_starve_a_large_one(known: bool) -> None:
-    """One of 2 GPUs comes each minute and lasts twenty: the one of all 32 starts once those before it have ended."""
+    """One of 2 GPUs comes each minute and lasts twenty: the
+    one of all 32 starts once those before it have ended.
+    """
     small = [Job(f"small-{at:03}", 1, 2, 20, known, at) for at in range(200)]
     simulation = Simulation([*small, Job("large", 4, 8, 10, known, 30)], minutes(5))
     simulation.run()
@@ -198,7 +202,9 @@ def test_without_a_kept_place_the_large_one_starves() -> None:
 
 
 def test_fifty_jobs_of_mixed_sizes_on_32_gpus() -> None:
-    """All run, at most 32 GPUs at a time and all of them at some, and the largest wait no longer than the queue before them."""
+    """All run, at most 32 GPUs at a time and all of them at some,
+    and the largest wait no longer than the queue before them.
+    """
     shapes = [(1, 1), (4, 8), (2, 2), (1, 8), (2, 8), (1, 4), (3, 8), (2, 1), (1, 2), (4, 4)]
     jobs = [Job(f"job-{at:02}", *shapes[at % 10], lasts=5 + at % 7, comes=at % 5) for at in range(50)]
     simulation = Simulation(jobs)

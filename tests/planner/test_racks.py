@@ -60,7 +60,9 @@ TABLE = [
 def test_a_gang_wider_than_a_rack_takes_the_fewest_racks(
     racks: Blocks, workers: int, expected: dict[str, int]
 ) -> None:
-    """No choice of as many nodes touches fewer racks, and of those that touch as few the tightest are taken."""
+    """No choice of as many nodes touches fewer racks, and
+    of those that touch as few the tightest are taken.
+    """
     answer = placed(Demand(workers=workers, gpus=8), blocks(*racks))
     assert expected == by_rack(share.node for share in answer.shares)
     assert ("2 racks", True) == (within(answer.why).chosen, within(answer.why).proven)

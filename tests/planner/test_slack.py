@@ -18,7 +18,9 @@ def offer(workers: int, damage: int) -> Offer:
 
 @st.composite
 def pools(draw: st.DrawFn) -> list[NodeGroup]:
-    """Draw groups of nodes, widest first; some do the same damage, some cannot take every number of workers."""
+    """Draw groups of nodes, widest first; some do the same
+    damage, some cannot take every number of workers.
+    """
     costs = draw(
         st.lists(
             st.dictionaries(st.integers(1, 4), st.integers(0, 3), min_size=1, max_size=3),

@@ -35,7 +35,9 @@ def _end(minutes: Sequence[float], basis: str) -> End:
 
 
 def ending_job(name: str, node: str, *ends: float) -> EndingJob:
-    """Return a job with all GPUs of *node*, which ends at the earliest, probably and at the latest in *ends* minutes."""
+    """Return a job with all GPUs of *node*, which ends at the
+    earliest, probably and at the latest in *ends* minutes.
+    """
     record = plan_record((node, tuple(range(8))), gpus=8)
     end = _end(ends, f"what is known of {name}") if ends else None
     return EndingJob(name, (OtherPlan(order=("", name), record=record, name=name),), end)

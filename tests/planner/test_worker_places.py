@@ -13,7 +13,9 @@ CORES = Demand(2, 4, requests={"cpu": 8000}, containers=({NVIDIA: 4, "cpu": 8000
 
 
 def told(policy: AlignmentPolicy | None, *resources: str, name: str = "n") -> GpuNode:
-    """Return eight GPUs on two NUMA nodes with two switches and a NIC each; *resources* are tied to NUMA nodes."""
+    """Return eight GPUs on two NUMA nodes with two switches
+    and a NIC each; *resources* are tied to NUMA nodes.
+    """
     amounts: Mapping[str, int] = {name: 48_000 if name == "cpu" else 4 for name in resources}
     zones = NumaZones(tuple(NumaZone(i, amounts, amounts, amounts) for i in (0, 1)), policy)
     gpus = tuple(Gpu(i, numa=i // 4, pcie_root=f"pci{i // 2}", nics=(f"mlx5_{i // 4}",)) for i in range(8))

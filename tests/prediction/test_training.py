@@ -1,4 +1,6 @@
-"""A training step: gradients in buckets, exchanged one after the other, behind backward as far as they can."""
+"""A training step: gradients in buckets, exchanged one
+after the other, behind backward as far as they can.
+"""
 
 import pytest
 from hypothesis import given

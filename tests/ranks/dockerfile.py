@@ -1,7 +1,9 @@
-"""What a Dockerfile does, carried out on an overlay of this machine's file system, since no builder runs here.
+"""What a Dockerfile does, carried out on an overlay of this machine's file system, since no builder runs
+here.
 
-The machine stands in for the base image and for what the file installs from its distribution's packages: of these it is
-only checked that they are here. All other instructions are carried out as they stand, and one that is not known is an error.
+The machine stands in for the base image and for what the file installs from its distribution's packages: of
+these it is only checked that they are here. All other instructions are carried out as they stand, and one
+that is not known is an error.
 """
 
 import re
@@ -11,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PACKAGES = re.compile(r"apt-get install(?: --\S+)*((?: [a-z0-9][a-z0-9.+-]*)+)")
-# ssh's configuration and keys are those of a fresh package, not those of the machine's administrator. What a container has
-# on /run and /tmp is its image's.
+# ssh's configuration and keys are those of a fresh package, not those of the machine's administrator. What a
+# container has on /run and /tmp is its image's.
 _BUILD = r"""
 set -eu
 mount --make-rprivate /
@@ -32,7 +34,9 @@ cp -a upper/. "$layer/"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage: the commands of it and of those that it is built upon, the packages that they install, and its user."""
+    """One stage: the commands of it and of those that it is
+    built upon, the packages that they install, and its user.
+    """
 
     commands: tuple[str, ...] = ()
     packages: frozenset[str] = frozenset()
@@ -61,7 +65,9 @@ def stages(text: str) -> dict[str, Stage]:
 
 
 def build(stage: Stage, layer: Path) -> None:
-    """Write into *layer* what the commands of *stage* change. Raises ``CalledProcessError`` where one fails."""
+    """Write into *layer* what the commands of *stage*
+    change. Raises ``CalledProcessError`` where one fails.
+    """
     layer.mkdir(parents=True)
     work = layer.with_name(f"{layer.name}-work")
     work.mkdir()

@@ -1,4 +1,6 @@
-"""The images of the tests: layers of files over this machine's own file system, by the Dockerfile of the documentation."""
+"""The images of the tests: layers of files over this machine's
+own file system, by the Dockerfile of the documentation.
+"""
 
 import os
 import shutil
@@ -19,7 +21,9 @@ _OPEN_MPI = "mpi_yield_when_idle = 1\n"
 RANKS = "/opt/ranks/ranks"
 """The program of ``programs/ranks.c`` in every image, for the MPI that the image has."""
 FAULTY = "/opt/ranks/faulty.py"
-"""The ranks of ``programs/faulty.py``, in the image with Open MPI 5; pods do not see the checkout if it is in /tmp."""
+"""The ranks of ``programs/faulty.py``, in the image with
+Open MPI 5; pods do not see the checkout if it is in /tmp.
+"""
 _PYTHON = "usr/local/sbin/python"
 _TENSORFLOW = (
     "registry.cn-hangzhou.aliyuncs.com/kubernetes-image-hub/tensorflow-benchmark:tf2.3.0-py3.7-cuda10.1"
@@ -50,7 +54,9 @@ class ImageSpec:
 
 
 def build_images(folder: Path) -> dict[str, ImageSpec]:
-    """Make the images' layers below *folder* and return the images by name; the one without a name is any other."""
+    """Make the images' layers below *folder* and return the
+    images by name; the one without a name is any other.
+    """
     built = stages(DOCKERFILE.read_text("utf-8"))
     base, users = folder / "base", folder / "user"
     for stage, layer in (("root", base), ("user", users)):

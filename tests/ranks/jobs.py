@@ -24,7 +24,9 @@ def mpirun(ranks: int, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """What one rank printed: where it is, what it sees; ``env``: the variables it was asked for, and its options."""
+    """What one rank printed: where it is, what it sees;
+    ``env``: the variables it was asked for, and its options.
+    """
 
     number: int
     size: int
@@ -74,7 +76,9 @@ class Jobs:
         image: str = "ranks",
         code: int = 0,
     ) -> Outcome:
-        """Submit a job of the small program and return what the user was told; *code* is the exit code of submit."""
+        """Submit a job of the small program and return what
+        the user was told; *code* is the exit code of submit.
+        """
         shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", f"--image={image}")
         outcome = self.arena("submit", self.word, *shape, *flags, command)
         assert code == outcome.code, outcome.err
@@ -83,7 +87,8 @@ class Jobs:
     def log(self, name: str) -> str:
         """Follow the log of a job to its end, and return it."""
         try:
-            # As a process, which can be ended: a log that never ends is a finding, and its picture tells which.
+            # As a process, which can be ended: a log that never ends is a finding, and its picture tells
+            # which.
             outcome = self.arena.process("logs", "-f", name, timeout=_LOG_SECONDS)
         except subprocess.TimeoutExpired as late:
             raise AssertionError(
@@ -127,7 +132,9 @@ class Jobs:
         return [(f"{name}-worker-{slot.worker}", slot.node) for slot in record for _ in range(slots)]
 
     def remove_all(self) -> None:
-        """Delete all jobs, and return when their pods have left the nodes: a plan counts as long as its job exists."""
+        """Delete all jobs, and return when their pods have left
+        the nodes: a plan counts as long as its job exists.
+        """
         for job in self.kube.list(*self.kind, self.namespace):
             self.kube.delete(
                 *self.kind, job["metadata"]["name"], self.namespace, propagationPolicy="Background"

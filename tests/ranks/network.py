@@ -2,7 +2,8 @@
 
     pod eth0 -- node: br0, up0 == shaped == switch bridge == shaped == spine bridge
 
-It takes a mount namespace of the caller's own: the names of the namespaces lie in a ``/run/netns`` of its own.
+It takes a mount namespace of the caller's own: the names of the namespaces lie in a ``/run/netns`` of its
+own.
 """
 
 import subprocess

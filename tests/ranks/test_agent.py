@@ -91,7 +91,9 @@ def _with_sleepers(pid: int) -> set[int] | None:
 
 @pytest.mark.usefixtures("nodes")
 def test_a_pod_sees_its_volumes_and_variables(kube: Kube, namespace: str) -> None:
-    """ConfigMap, Secret and downward API, as files with their modes and as variables that refer to each other."""
+    """ConfigMap, Secret and downward API, as files with
+    their modes and as variables that refer to each other.
+    """
     kube.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "cm"}, "data": {"k": "v1"}}, namespace
     )
@@ -190,7 +192,9 @@ def test_a_pod_is_ready_when_its_probe_says_so(kube: Kube, namespace: str, tmp_p
 
 @pytest.mark.usefixtures("nodes")
 def test_other_probes_wait_for_the_startup_probe(kube: Kube, namespace: str, tmp_path: Path) -> None:
-    """A container that takes its time is neither Ready nor killed by its liveness probe before it has started."""
+    """A container that takes its time is neither Ready nor
+    killed by its liveness probe before it has started.
+    """
     manifest = pod_with_script("touch /host/runs; while :; do sleep 0.1; done")
     manifest["spec"]["volumes"] = [{"name": "host", "hostPath": {"path": str(tmp_path)}}]
     started = {"exec": {"command": ["test", "-f", "/host/started"]}, "failureThreshold": 1000}

@@ -1,4 +1,6 @@
-"""Two jobs that want the same GPUs: without a gang each holds what the other waits for; as gangs they run in turn."""
+"""Two jobs that want the same GPUs: without a gang each
+holds what the other waits for; as gangs they run in turn.
+"""
 
 from collections.abc import Iterator
 from functools import partial
@@ -18,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("nodes")
 
 _GPU = "nvidia.com/gpu"
 _WANTED = {"large": 4, "small": 3}
-"""GPUs of a worker, by job: each has two, so that either fits on two nodes of four GPUs, and both together do not."""
+"""GPUs of a worker, by job: each has two, so that either
+fits on two nodes of four GPUs, and both together do not.
+"""
 
 
 def filler(node: str) -> Object:
@@ -81,7 +85,9 @@ def free_gpus(jobs: Jobs) -> dict[str, int]:
 
 @pytest.fixture(scope="module")
 def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Run a control plane whose scheduler has gangs itself, with the admission policy that puts workers into them."""
+    """Run a control plane whose scheduler has gangs itself,
+    with the admission policy that puts workers into them.
+    """
     require_built(pytestconfig)
     with ControlPlane(native_gang()) as running, admission_policy(running):
         yield running

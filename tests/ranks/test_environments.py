@@ -12,7 +12,9 @@ pytestmark = pytest.mark.usefixtures("nodes")
 
 
 def test_variables_reach_every_rank(jobs: Jobs, kube: Kube, namespace: str) -> None:
-    """Those of --env and of a Secret, and the GPUs that differ from worker to worker: sshd starts ranks afresh."""
+    """Those of --env and of a Secret, and the GPUs that
+    differ from worker to worker: sshd starts ranks afresh.
+    """
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -67,7 +69,9 @@ def test_no_job_makes_the_operator_warn(jobs: Jobs, kube: Kube, namespace: str) 
     jobs.wait("quiet", "SUCCEEDED")
 
     def all_events() -> list[Object]:
-        """Return the operator's events, once the last one is among them: it writes them one after the other."""
+        """Return the operator's events, once the last one
+        is among them: it writes them one after the other.
+        """
         found = kube.list("v1", "Event", namespace, fieldSelector="involvedObject.kind=MPIJob")
         return found if "MPIJobSucceeded" in {event["reason"] for event in found} else []
 

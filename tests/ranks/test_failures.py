@@ -54,8 +54,11 @@ def test_an_image_without_mpirun_says_so(jobs: Jobs) -> None:
 
 
 def test_a_worker_without_an_ssh_server_holds_its_job_up(jobs: Jobs) -> None:
-    """No launcher is created: the job is not RUNNING, get and logs -f name the worker and its code, its log says why."""
-    # A container without a probe is ready from its start to its end, which is enough for the operator to continue.
+    """No launcher is created: the job is not RUNNING, get and
+    logs -f name the worker and its code, its log says why.
+    """
+    # A container without a probe is ready from its start to its end, which is enough for the operator to
+    # continue.
     unready = ("-a", f"{Knob.READY}=worker")
     jobs.submit("nosshd", *unready, workers=2, image="without-sshd", command=mpirun(2))
     failed = r"pending: nosshd-worker-(\d): exited with code 127"

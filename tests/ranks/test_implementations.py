@@ -29,7 +29,9 @@ def test_mpich_starts_its_ranks_in_the_workers(jobs: Jobs) -> None:
 
 
 def test_ranks_of_another_user_than_root(jobs: Jobs) -> None:
-    """In the image that the Dockerfile's stage ``user`` makes: server and ranks are mpiuser's, on a port of their own."""
+    """In the image that the Dockerfile's stage ``user`` makes:
+    server and ranks are mpiuser's, on a port of their own.
+    """
     command = "mpirun --bind-to none --map-by slot -np 4 sh -c 'echo I am $(id -un); exec /opt/ranks/ranks'"
     jobs.submit("user", *_GANG, "--ssh-auth-mount-path=/home/mpiuser/.ssh", image="user", command=command)
     log = jobs.log("user")

@@ -12,9 +12,11 @@ from tests.ranks.jobs import Jobs, mpirun, places_of
 def test_a_guides_command_lines_run_as_they_stand(
     jobs: Jobs, start_nodes: StartNodes, framework: str
 ) -> None:
-    """All four at once, with a small program in place of the benchmark: of C in one guide's image, of mpi4py in the other's.
+    """All four at once, with a small program in place of the benchmark: of C in one guide's image, of mpi4py
+    in the other's.
 
-    Where topology is asked for, the ranks are where they were planned; the hostfile keeps the order of workers anyhow.
+    Where topology is asked for, the ranks are where they were planned; the hostfile keeps the order of
+    workers anyhow.
     """
     start_nodes(two_tiers([8, 8]))
     guide = [job for job in DOCUMENTED_JOBS if job.framework == framework]

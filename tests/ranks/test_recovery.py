@@ -1,4 +1,6 @@
-"""Jobs that continue: retried after a lost worker, suspended and resumed, ended by their limits, one after another."""
+"""Jobs that continue: retried after a lost worker, suspended
+and resumed, ended by their limits, one after another.
+"""
 
 import pytest
 
@@ -16,7 +18,9 @@ _ENDLESS = mpirun(2, "--until", "/never")
 
 
 def lose_a_worker(jobs: Jobs, kube: Kube, name: str) -> str:
-    """Delete a worker of a job whose ranks run, and return the uid of the one that the operator creates for it."""
+    """Delete a worker of a job whose ranks run, and return
+    the uid of the one that the operator creates for it.
+    """
     running_ranks(jobs, name, 2)
     return str(replaced(kube, jobs.namespace, f"{name}-worker-1")["metadata"]["uid"])
 
@@ -83,7 +87,8 @@ def test_a_job_that_is_suspended_ends_its_ranks_and_goes_on_when_resumed(jobs: J
 def test_a_job_ends_at_its_limit_and_its_pods_go_after_their_time(jobs: Jobs, kube: Kube) -> None:
     """--running-timeout ends ranks that never would.
 
-    --ttl-after-finished is that of the launcher's Job, to which the operator passes it; the MPIJob itself stays.
+    --ttl-after-finished is that of the launcher's Job, to which the operator passes it; the MPIJob itself
+    stays.
     """
     limits = ("--running-timeout=5s", "--ttl-after-finished=1s")
     jobs.submit("short", *limits, workers=2, command=_ENDLESS)

@@ -1,4 +1,6 @@
-"""A job at the terminal of its user while it runs: its log, ``exec`` and ``attach``, through the API server."""
+"""A job at the terminal of its user while it runs: its
+log, ``exec`` and ``attach``, through the API server.
+"""
 
 import os
 import pty
@@ -17,7 +19,9 @@ pytestmark = pytest.mark.usefixtures("nodes")
 
 
 def test_commands_run_in_the_instances_of_a_job(jobs: Jobs) -> None:
-    """With the instance's own variables and GPUs, stdin to its end, both outputs, and the command's exit code."""
+    """With the instance's own variables and GPUs, stdin to
+    its end, both outputs, and the command's exit code.
+    """
     jobs.submit("open", workers=2, gpus=2, command=mpirun(4, "--until", "/go"))
     running_ranks(jobs, "open", 4)
     script = "echo $(hostname) $CUDA_VISIBLE_DEVICES; ls /dev | grep -c nvidia; echo oh >&2; exit 3"
@@ -67,7 +71,8 @@ def at_a_terminal(jobs: Jobs, name: str) -> None:
         env=jobs.arena.env,
     )
     try:
-        # What is typed before the terminal is raw is thrown away, and the size follows the start of the process.
+        # What is typed before the terminal is raw is thrown away, and the size follows the start of the
+        # process.
         shows(b"# ")
         os.write(near, b"until [ \"$(stty size)\" = '33 101' ]; do :; done; echo at $(tty) of $(hostname)\n")
         shows(b"at /dev/pts/")

@@ -122,7 +122,9 @@ def test_the_rank_that_does_not_come_is_named(tmp_path: Path, fault: str, state:
     ("fault", "states"), [("none", {State.HEALTHY}), ("compute", {State.HEALTHY, State.UNDECIDED})]
 )
 def test_nobody_is_named_of_ranks_that_run(tmp_path: Path, fault: str, states: set[State]) -> None:
-    """Neither of fast ones nor of those whose steps are longer than the looks, which may show no progress then."""
+    """Neither of fast ones nor of those whose steps are
+    longer than the looks, which may show no progress then.
+    """
     with ranks(fault, tmp_path) as group:
         evidence = group.seen()
     verdict = judge(evidence.ranks, evidence.absent)
@@ -132,7 +134,9 @@ def test_nobody_is_named_of_ranks_that_run(tmp_path: Path, fault: str, states: s
 
 
 def test_a_rank_that_comes_late_to_each_step_is_slow(tmp_path: Path) -> None:
-    """The others mostly wait for it, and the job continues; on a busy machine one observation may be too short."""
+    """The others mostly wait for it, and the job continues; on
+    a busy machine one observation may be too short.
+    """
 
     def slow() -> list[int | None] | None:
         evidence = group.seen()
@@ -147,7 +151,9 @@ def test_a_rank_that_comes_late_to_each_step_is_slow(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("nodes")
 def test_why_names_the_rank_of_a_job_its_pod_and_its_node(jobs: Jobs, tmp_path: Path) -> None:
-    """Through the API server; a further look calls it stuck, and the evidence is kept without command lines."""
+    """Through the API server; a further look calls it
+    stuck, and the evidence is kept without command lines.
+    """
     command = (
         f"mpirun --allow-run-as-root --bind-to none -np 4 {sys.executable} {images.FAULTY} sleep {CULPRIT}"
     )

@@ -1,4 +1,6 @@
-"""The benchmark of what a plan is worth measures every ring that it is given; what it finds is not looked at here."""
+"""The benchmark of what a plan is worth measures every
+ring that it is given; what it finds is not looked at here.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -7,7 +7,9 @@ from tools import house
 
 
 def test_the_picture_is_the_code_of_today() -> None:
-    """Which packages there are, their modules, and what each imports; ``python -m tools.house`` draws it again."""
+    """Which packages there are, their modules, and what
+    each imports; ``python -m tools.house`` draws it again.
+    """
     assert house.PICTURE.read_text("utf-8") == house.drawn(ROOT)
 
 

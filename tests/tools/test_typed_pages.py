@@ -11,7 +11,9 @@ from tools.typed_pages import PAGES, Page, commands, lasting, typed
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
 def test_a_page_runs_as_it_stands(page: Page, tmp_path: Path) -> None:
-    """Every command prints what the page says, typed one after the other; every picture is the one that the page shows."""
+    """Every command prints what the page says, typed one after
+    the other; every picture is the one that the page shows.
+    """
     path = ROOT / page.path
     text = path.read_text()
 
@@ -49,7 +51,9 @@ def test_a_changed_output_is_noticed() -> None:
 
 
 def test_what_a_command_prints_takes_the_place_of_what_stood_below_it(tmp_path: Path) -> None:
-    """On both streams, under the home of nobody in particular; what commands leave is there for the next one."""
+    """On both streams, under the home of nobody in particular;
+    what commands leave is there for the next one.
+    """
     text = "Type:\n\n```console\n$ echo $HOME; echo told >&2\nold\n$ cd ..; pwd > here\n```\n\n```console\n$ cat here\n```\n"
 
     page, _ = typed(Page("page.md"), text, tmp_path)

@@ -9,7 +9,9 @@ _PCIE = ("PIX", "PXB", "PHB", "NODE", "SYS")
 
 @dataclass(frozen=True)
 class Machine:
-    """What a text of ``nvidia-smi topo -m`` shows: devices, the word of each pair, a NUMA node for each GPU."""
+    """What a text of ``nvidia-smi topo -m`` shows: devices,
+    the word of each pair, a NUMA node for each GPU.
+    """
 
     gpus: tuple[str, ...]
     nics: tuple[str, ...]

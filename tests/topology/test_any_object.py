@@ -1,4 +1,6 @@
-"""Whatever stands in an object, reading it never fails: it is read, or skipped with a warning that names it."""
+"""Whatever stands in an object, reading it never fails: it
+is read, or skipped with a warning that names it.
+"""
 
 import json
 from copy import deepcopy
@@ -123,7 +125,9 @@ def symmetric(node: GpuNode) -> bool:
 
 
 def test_the_objects_are_good_to_begin_with() -> None:
-    """Unharmed they leave warnings of contradictions only, none of anything skipped but the DRA pair of GPUs."""
+    """Unharmed they leave warnings of contradictions only,
+    none of anything skipped but the DRA pair of GPUs.
+    """
     warnings = [warning for warning in snapshot_of(deepcopy(OBJECTS)).warnings if warning.endswith("skipped")]
 
     assert ["lists 2 GPUs" in warning for warning in warnings] == [True]

@@ -1,4 +1,6 @@
-"""Whatever stands in a text or document, it is read whole or refused: no crash, no graph that contradicts itself."""
+"""Whatever stands in a text or document, it is read whole
+or refused: no crash, no graph that contradicts itself.
+"""
 
 import json
 from collections.abc import Callable
@@ -83,7 +85,9 @@ def test_a_damaged_text_is_read_whole_or_refused(text: str) -> None:
 
 @given(junk=JUNK, data=st.data())
 def test_a_damaged_snapshot_is_read_or_refused(junk: Any, data: st.DataObject) -> None:
-    """Junk at any place is refused by its place, or is a value that may stand there and reads back the same."""
+    """Junk at any place is refused by its place, or is a
+    value that may stand there and reads back the same.
+    """
     path = data.draw(st.sampled_from([place for place in paths_in(DOCUMENT) if place]))
     document = replaced(deepcopy(DOCUMENT), path, junk)
     snapshot, refusal = attempt(lambda: read_snapshot(document, "cluster.json"))

@@ -72,7 +72,9 @@ MYSTERY = "Mystery Accelerator"
 
 
 def published_by(source: str) -> Snapshot:
-    """Return a node whose cards no product table knows, with the links of a cube mesh, as *source* publishes it."""
+    """Return a node whose cards no product table knows, with
+    the links of a cube mesh, as *source* publishes it.
+    """
     match source:
         case "agent":
             value = json.loads(agent_value()) | {"product": MYSTERY}

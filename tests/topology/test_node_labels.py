@@ -123,7 +123,9 @@ def test_a_label_that_names_the_node_is_no_tier() -> None:
 
 
 def test_nodes_outside_of_nvlink_racks_are_in_no_clique() -> None:
-    """A cluster of NVL72 racks and of other machines: the clique is a tier, and no two of the others share one."""
+    """A cluster of NVL72 racks and of other machines: the
+    clique is a tier, and no two of the others share one.
+    """
     nodes = fleet(
         a={ZONE: "z", CLIQUE: "c.1"},
         b={ZONE: "z", CLIQUE: "c.1"},

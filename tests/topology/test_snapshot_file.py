@@ -18,7 +18,9 @@ from tests.topology.sources.test_node_resource_topology import zones
 
 
 def rich_snapshot(*, with_zones: bool = False) -> Snapshot:
-    """Return a snapshot that has something of everything, NUMA nodes apart, which an import does not publish."""
+    """Return a snapshot that has something of everything,
+    NUMA nodes apart, which an import does not publish.
+    """
     rack = {"fabric.topograph.run/tier-0": "r1"}
     nodes = [
         node("gpu-1", resource="aliyun.com/gpu", labels={**PRODUCT, **ACK, **rack}),

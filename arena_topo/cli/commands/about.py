@@ -87,7 +87,8 @@ def completion(flags: CompletionFlags) -> None:
     shell_class = get_completion_class(flags.shell)
     if shell_class is None:
         raise click.UsageError(f"{flags.shell} is not supported")
-    # click refuses bash versions that cannot run the script; the user's shell need not be this machine's bash.
+    # click refuses bash versions that cannot run the script; the user's shell need not be this machine's
+    # bash.
     script = ShellComplete.source(shell_class(cli, {}, "arena-topo", "_ARENA_TOPO_COMPLETE"))
     click.echo(script)
 

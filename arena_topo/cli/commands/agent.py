@@ -40,8 +40,8 @@ class RunFlags:
 def run(flags: RunFlags) -> None:
     """Publish the topology of this node.
 
-    Reads NVML and the kubelet's pod-resources socket, and writes the node's annotation arena-topo.dev/gpu-topology
-    when something has changed, or when somebody else changed the annotation.
+    Reads NVML and the kubelet's pod-resources socket, and writes the node's annotation
+    arena-topo.dev/gpu-topology when something has changed, or when somebody else changed the annotation.
 
     \b
       arena-topo agent run --once --node gpu-node-1 --from topo.txt
@@ -65,7 +65,8 @@ def run(flags: RunFlags) -> None:
         node.publish_if_changed(found())
         return
     ended = threading.Event()
-    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
+    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler
+    # for it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     # Waiting for the event instead of sleeping ends the agent in the middle of an interval.
@@ -98,8 +99,9 @@ class ManifestFlags:
 def manifest(flags: ManifestFlags) -> None:
     """Print the objects that run the agent on every node.
 
-    They are a ServiceAccount, a ClusterRole and its binding, an admission policy and its binding that keep each agent to
-    the one annotation of its own node (Kubernetes 1.30 or later), and a DaemonSet, for kubectl apply.
+    They are a ServiceAccount, a ClusterRole and its binding, an admission policy and its binding that keep
+    each agent to the one annotation of its own node (Kubernetes 1.30 or later), and a DaemonSet, for kubectl
+    apply.
 
     \b
       arena-topo agent manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -

@@ -72,9 +72,10 @@ class ResumeFlags:
 def resume(flags: ResumeFlags) -> ExitCode:
     """Start jobs that are suspended, wait or were interrupted.
 
-    A job that arena-topo suspend stopped, or that did not fit, is planned again and started; one whose submission was
-    interrupted continues with its plan; workers that the operator recreated return to their nodes; one that runs
-    stays as it is. --wait keeps trying until there is a placement. The exit code is 3 when a job still does not fit.
+    A job that arena-topo suspend stopped, or that did not fit, is planned again and started; one whose
+    submission was interrupted continues with its plan; workers that the operator recreated return to their
+    nodes; one that runs stays as it is. --wait keeps trying until there is a placement. The exit code is 3
+    when a job still does not fit.
 
     \b
       arena-topo resume vgg16 resnet50
@@ -124,8 +125,8 @@ class SuspendFlags:
 def suspend(flags: SuspendFlags) -> ExitCode:
     """Stop jobs for now, and free their GPUs.
 
-    Its pods are deleted; the job itself stays, and nothing is reserved for it. arena-topo resume plans it again and starts it from its
-    beginning: what its program did not save is lost.
+    Its pods are deleted; the job itself stays, and nothing is reserved for it. arena-topo resume plans it
+    again and starts it from its beginning: what its program did not save is lost.
 
     \b
       arena-topo suspend vgg16 resnet50
@@ -187,12 +188,12 @@ class ScaleFlags:
 def scale(flags: ScaleFlags) -> None:
     """Change the number of workers of a running elastic job.
 
-    New workers are placed as close as possible to the existing ones, and pins and number are written at once. The ones
-    with the highest indices leave; what that costs is shown. Elastic jobs are those submitted with --min-workers and
-    --max-workers. The exit code is 3 when there is no room.
+    New workers are placed as close as possible to the existing ones, and pins and number are written at once.
+    The ones with the highest indices leave; what that costs is shown. Elastic jobs are those submitted with
+    --min-workers and --max-workers. The exit code is 3 when there is no room.
 
-    The last request counts: after --workers the job keeps that size, and after --grow the controller, where it runs,
-    gives it more whenever there is room and no job waits.
+    The last request counts: after --workers the job keeps that size, and after --grow the controller, where
+    it runs, gives it more whenever there is room and no job waits.
 
     \b
       arena-topo scale bert --workers=6
@@ -263,8 +264,8 @@ class RerunFlags:
 def rerun(flags: RerunFlags) -> None:
     """Resubmit a finished job, or one saved to a file.
 
-    Its specification is the same; what the server, its plan and its gang scheduler put onto it is dropped, and it is
-    planned again. While the old job exists, the new one needs another name.
+    Its specification is the same; what the server, its plan and its gang scheduler put onto it is dropped,
+    and it is planned again. While the old job exists, the new one needs another name.
 
     \b
       arena-topo rerun vgg16 --name=vgg16-2
@@ -334,9 +335,9 @@ class DiffFlags:
 def mpi(flags: DiffFlags) -> int:
     """Show how a running MPI job differs from what these flags would submit.
 
-    Nothing is created: the server fills in its defaults in a dry run. What the server, the plan and a suspension put onto
-    the job is no difference, and values of the environment that may be secret are masked. The exit code is 0 without a
-    difference, 1 with one, and 2 for an error.
+    Nothing is created: the server fills in its defaults in a dry run. What the server, the plan and a
+    suspension put onto the job is no difference, and values of the environment that may be secret are masked.
+    The exit code is 0 without a difference, 1 with one, and 2 for an error.
 
     \b
       arena-topo diff mpi -f vgg16.yaml

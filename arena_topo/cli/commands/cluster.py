@@ -52,9 +52,10 @@ class SetupFlags:
 def setup(flags: SetupFlags) -> None:
     """Install what enforces plans.
 
-    Prints the admission policy that pins each worker to its node, the roles of users, with --agent-image the agent
-    that publishes the topology, and with --kueue the admission check of queues whose jobs the controller places;
-    --apply applies them. An admin does this once; applying it again updates an older installation.
+    Prints the admission policy that pins each worker to its node, the roles of users, with --agent-image the
+    agent that publishes the topology, and with --kueue the admission check of queues whose jobs the
+    controller places; --apply applies them. An admin does this once; applying it again updates an older
+    installation.
 
     \b
       arena-topo cluster setup
@@ -94,7 +95,8 @@ def setup(flags: SetupFlags) -> None:
     say(f"applying to {session.server or 'the cluster'}: {_names(objects)}")
     for item in apply(session, objects):
         click.echo(f"{_names([item])} applied")
-    # A job that is submitted before the API server has learnt of the policy would be reported as pinned, and is not.
+    # A job that is submitted before the API server has learnt of the policy would be reported as pinned, and
+    # is not.
     if apis.policy_api and not wait_until_applied(session, namespace):
         warn("whether the API server applies the admission policy already cannot be tried out here")
 
@@ -111,9 +113,9 @@ class RemoveFlags:
 def remove(flags: RemoveFlags) -> None:
     """Remove what setup installed.
 
-    Lists the admission policy, the roles and their bindings in every namespace, and the agent, as far as they exist;
-    --apply deletes them. Running jobs are not touched, but their workers are no longer pinned when they are
-    recreated.
+    Lists the admission policy, the roles and their bindings in every namespace, and the agent, as far as they
+    exist; --apply deletes them. Running jobs are not touched, but their workers are no longer pinned when
+    they are recreated.
 
     \b
       arena-topo cluster remove
@@ -186,9 +188,9 @@ class DoctorFlags:
 def doctor(flags: DoctorFlags) -> ExitCode:
     """Report what this cluster supports for gangs and pinning.
 
-    First what jobs get here, and what to do; -v adds the evidence of each finding and what it means for jobs. The last
-    finding names the jobs that have reserved GPUs which they do not use yet. Nothing is changed, and whatever you are
-    not allowed to read is reported as unknown.
+    First what jobs get here, and what to do; -v adds the evidence of each finding and what it means for jobs.
+    The last finding names the jobs that have reserved GPUs which they do not use yet. Nothing is changed, and
+    whatever you are not allowed to read is reported as unknown.
 
     \b
       arena-topo doctor
@@ -249,8 +251,8 @@ class NodeFlags:
 def enable(flags: NodeFlags) -> ExitCode:
     """Turn on the vendor's topology scheduling of nodes.
 
-    Sets the label ack.node.gpu.schedule=topology. On the vendor's clusters such a node then offers aliyun.com/gpu
-    instead of nvidia.com/gpu.
+    Sets the label ack.node.gpu.schedule=topology. On the vendor's clusters such a node then offers
+    aliyun.com/gpu instead of nvidia.com/gpu.
 
     \b
       arena-topo node enable-topology gpu-node-1 gpu-node-2

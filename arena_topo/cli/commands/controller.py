@@ -73,10 +73,10 @@ class RunFlags:
 def run(flags: RunFlags) -> None:
     """Place the jobs that wait, oldest first.
 
-    Several replicas may run: the one that holds the Lease decides, and the others take over when it ends. A job that does
-    not fit waits, and smaller ones start before it where they fit; after --reserve-after a place is kept for it, and a job
-    starts before it only where it does not delay it. What is free is published, so that users who cannot list nodes and the
-    pods of others can plan too.
+    Several replicas may run: the one that holds the Lease decides, and the others take over when it ends. A
+    job that does not fit waits, and smaller ones start before it where they fit; after --reserve-after a
+    place is kept for it, and a job starts before it only where it does not delay it. What is free is
+    published, so that users who cannot list nodes and the pods of others can plan too.
 
     \b
       arena-topo controller run --reserve-after 10m
@@ -90,7 +90,8 @@ def run(flags: RunFlags) -> None:
 
     # Nothing else is done if the port cannot be had.
     served, ended = _metrics(flags.metrics_port), threading.Event()
-    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
+    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler
+    # for it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     quick = replace(
@@ -134,8 +135,8 @@ class ManifestFlags:
 def manifest(flags: ManifestFlags) -> None:
     """Print the objects that run the controller in the namespace arena-topo-system.
 
-    They are the namespace, a ServiceAccount, its roles and their bindings, a PodDisruptionBudget, and a Deployment of two
-    replicas, for kubectl apply.
+    They are the namespace, a ServiceAccount, its roles and their bindings, a PodDisruptionBudget, and a
+    Deployment of two replicas, for kubectl apply.
 
     \b
       arena-topo controller manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -

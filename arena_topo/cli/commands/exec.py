@@ -142,7 +142,8 @@ def _run(
     return _run_to_the_end(process, stdin=stdin, tty=tty)
 
 
-# A command in a container at the user's terminal: raw mode, the window's size, input, output, and the exit code.
+# A command in a container at the user's terminal: raw mode, the window's size, input, output, and the exit
+# code.
 
 _CHUNK = 32 * 1024
 

@@ -48,8 +48,9 @@ class DeleteFlags:
 def delete(flags: DeleteFlags) -> ExitCode:
     """Delete jobs.
 
-    A job is deleted with its pods and everything that was created for it. A name that does not exist is reported,
-    and the others are deleted anyway. With -l or --all a terminal is asked first; without one --all needs -y.
+    A job is deleted with its pods and everything that was created for it. A name that does not exist is
+    reported, and the others are deleted anyway. With -l or --all a terminal is asked first; without one --all
+    needs -y.
 
     \b
       arena-topo delete vgg16 resnet50

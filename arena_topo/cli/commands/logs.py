@@ -102,9 +102,9 @@ class LogsFlags:
 def logs(flags: LogsFlags) -> ExitCode:
     """Print the logs of a job.
 
-    It is the launcher's log, where the output of all ranks arrives, or in a job without one that of the master or the
-    first pod; or that of the instances which are named. With --follow it waits until they have started, says what it
-    waits for, continues through restarts, and ends with the job.
+    It is the launcher's log, where the output of all ranks arrives, or in a job without one that of the
+    master or the first pod; or that of the instances which are named. With --follow it waits until they have
+    started, says what it waits for, continues through restarts, and ends with the job.
 
     \b
       arena-topo logs -f vgg16

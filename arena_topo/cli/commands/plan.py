@@ -81,9 +81,9 @@ class PlanTfFlags:
 def tf(flags: PlanTfFlags) -> ExitCode:
     """Show where a TensorFlow job with parameter servers would run, and why.
 
-    It takes the flags of submit; name, image and command may be left out. All roles have a place, or none has. Parameter
-    servers go where NIC rate is free; what they cost in a step is next to an all-reduce on the same nodes. Nothing is
-    created. The exit code is 3 when the job does not fit now.
+    It takes the flags of submit; name, image and command may be left out. All roles have a place, or none
+    has. Parameter servers go where NIC rate is free; what they cost in a step is next to an all-reduce on the
+    same nodes. Nothing is created. The exit code is 3 when the job does not fit now.
 
     \b
       arena-topo plan tf --workers=8 --gpus=1 --ps=2 --ps-cpu=8

@@ -123,7 +123,8 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "PlannedGang":
 
     transport = Transport.UNKNOWN if flags.transport is None else Transport[flags.transport.upper()]
     if flags.busbw is None:
-        # Transports through the host are alike on all machines; the speed of the others depends on the machine.
+        # Transports through the host are alike on all machines; the speed of the others depends on the
+        # machine.
         bandwidths = calibration.bandwidths
         typical = {"pcie": bandwidths.pcie, "isolated": bandwidths.isolated, "tcp": bandwidths.tcp}
         if flags.transport not in typical:

@@ -123,8 +123,8 @@ class ImportFlags:
 def import_(flags: ImportFlags) -> None:
     """Write a layout that simulates a real cluster.
 
-    It contains what `topology save` contains: names, labels and resources of nodes, and the names of pods that hold
-    GPUs. A file that ends in .json is written as JSON, which loads faster when the layout is large.
+    It contains what `topology save` contains: names, labels and resources of nodes, and the names of pods
+    that hold GPUs. A file that ends in .json is written as JSON, which loads faster when the layout is large.
 
     \b
       arena-topo sandbox import -o mine.yaml

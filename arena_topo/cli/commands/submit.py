@@ -177,14 +177,16 @@ def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending)
 
     started, waiter = time.monotonic(), Waiter(say)
     try:
-        # Reads for which the user waits outlast an API server that is away; what was written is not written again.
+        # Reads for which the user waits outlast an API server that is away; what was written is not written
+        # again.
         waiting = session.patient() if place.goal or ending.follow else session
         submitted = submit_prepared(waiting, prepared, waiter, report)
         if ending.output not in (None, "name"):
             _print_objects(submitted.objects, ending.output, "")
         if submitted.placed:
             print_placement(name, submitted.placed)
-        # Both sentences are Arena's to the byte, which logs them to stderr: stdout has the names of the objects only.
+        # Both sentences are Arena's to the byte, which logs them to stderr: stdout has the names of the
+        # objects only.
         job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
         say(f"The Job {name} has been submitted successfully")
         see = f"arena-topo get {name} --type {kind} -n {job['namespace']}"
@@ -268,7 +270,8 @@ def _print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
         say(note)
 
 
-# How ``arena-topo plan`` ends, whatever described its job: the plan is printed, and the exit code says whether it fits.
+# How ``arena-topo plan`` ends, whatever described its job: the plan is printed, and the exit code says
+# whether it fits.
 
 PICTURES = ("svg", "html")
 FORMS = ("text", "json", "yaml", *PICTURES)
@@ -330,8 +333,8 @@ class SubmitManifestFlags:
 def submit_manifest(flags: SubmitManifestFlags) -> None:
     """Submit a job that a manifest describes: submit -f FILE.
 
-    The job is planned, and gets what keeps it in its place: labels, annotations, and a suspension until its plan is
-    confirmed. Everything else of it stays as it was written. --pin=none creates it without a plan.
+    The job is planned, and gets what keeps it in its place: labels, annotations, and a suspension until its
+    plan is confirmed. Everything else of it stays as it was written. --pin=none creates it without a plan.
 
     \b
       arena-topo submit -f job.yaml
@@ -519,8 +522,9 @@ def _of_kind(word: str) -> Callable[[Callable[[SubmitFlags], None]], click.Comma
 def pytorch(flags: SubmitFlags) -> None:
     """Submit a PyTorch job.
 
-    Its pods are one master and workers, --workers in all; the operator gives each what torchrun reads, so that the
-    command needs no addresses. The command is one quoted string, run by a shell, or everything after --, run as it is.
+    Its pods are one master and workers, --workers in all; the operator gives each what torchrun reads, so
+    that the command needs no addresses. The command is one quoted string, run by a shell, or everything after
+    --, run as it is.
 
     \b
       arena-topo submit pytorch --name=bert --workers=4 --gpus=8 --nproc-per-node=gpu --gputopology=true \\
@@ -533,9 +537,9 @@ def pytorch(flags: SubmitFlags) -> None:
 def tf(flags: SubmitFlags) -> None:
     """Submit a TensorFlow job.
 
-    Its roles are workers and, where asked for, parameter servers, a chief and an evaluator; the operator tells each of all
-    others in TF_CONFIG. With a plan parameter servers go where NIC rate is free: plan tf shows it. The command is one
-    quoted string, run by a shell, or everything after --, run as it is.
+    Its roles are workers and, where asked for, parameter servers, a chief and an evaluator; the operator
+    tells each of all others in TF_CONFIG. With a plan parameter servers go where NIC rate is free: plan tf
+    shows it. The command is one quoted string, run by a shell, or everything after --, run as it is.
 
     \b
       arena-topo submit tf --name=wide --workers=4 --gpus=2 --ps=2 --ps-cpu=8 --gputopology=true \\
@@ -549,9 +553,9 @@ def tf(flags: SubmitFlags) -> None:
 def jobset(flags: SubmitFlags) -> None:
     """Submit a JobSet.
 
-    It is one Job of --workers pods, which find each other as NAME-worker-0-0.NAME, NAME-worker-0-1.NAME and so on, each
-    with its index in JOB_COMPLETION_INDEX. --retry is how often the whole set is started again. The command is one quoted
-    string, run by a shell, or everything after --, run as it is.
+    It is one Job of --workers pods, which find each other as NAME-worker-0-0.NAME, NAME-worker-0-1.NAME and
+    so on, each with its index in JOB_COMPLETION_INDEX. --retry is how often the whole set is started again.
+    The command is one quoted string, run by a shell, or everything after --, run as it is.
 
     \b
       arena-topo submit jobset --name=bert --workers=4 \\
@@ -565,9 +569,9 @@ def jobset(flags: SubmitFlags) -> None:
 def train(flags: SubmitFlags) -> None:
     """Submit a TrainJob of Kubeflow Trainer.
 
-    --runtime names the runtime, which has the pods; --workers is their number, and what is left out here is as the runtime
-    says. The pods that train are planned and pinned; initializers run wherever there is room. The command is one quoted
-    string, run by a shell, or everything after --, run as it is.
+    --runtime names the runtime, which has the pods; --workers is their number, and what is left out here is
+    as the runtime says. The pods that train are planned and pinned; initializers run wherever there is room.
+    The command is one quoted string, run by a shell, or everything after --, run as it is.
 
     \b
       arena-topo submit train --name=bert --workers=4 \\
@@ -581,9 +585,10 @@ def train(flags: SubmitFlags) -> None:
 def job(flags: SubmitFlags) -> None:
     """Submit an indexed Job of Kubernetes itself, which needs no operator.
 
-    Its --workers pods find each other as NAME-0.NAME, NAME-1.NAME and so on, by a Service that is created with it, each
-    with its index in JOB_COMPLETION_INDEX. --retry is how many of its pods may fail or get lost, and are replaced. The
-    command is one quoted string, run by a shell, or everything after --, run as it is.
+    Its --workers pods find each other as NAME-0.NAME, NAME-1.NAME and so on, by a Service that is created
+    with it, each with its index in JOB_COMPLETION_INDEX. --retry is how many of its pods may fail or get
+    lost, and are replaced. The command is one quoted string, run by a shell, or everything after --, run as
+    it is.
 
     \b
       arena-topo submit job --name=bert --workers=4 \\

@@ -53,8 +53,8 @@ def _watch_switch() -> bool:
 def watch(flags: TopWatchFlags) -> int:
     """Follow the cluster on a screen: racks, jobs, the queue and the links in use.
 
-    It begins with the jobs of all namespaces, or with those of one where others may not be listed. The keys are those of
-    k9s, and ? shows them. It needs the extra live, which sandbox contains.
+    It begins with the jobs of all namespaces, or with those of one where others may not be listed. The keys
+    are those of k9s, and ? shows them. It needs the extra live, which sandbox contains.
 
     \b
       arena-topo top --watch
@@ -71,7 +71,8 @@ def _watch_cluster(kube: KubeFlags, first: str = "cluster") -> int:
 
     session = connect(kube)
     source = LiveCluster(session, ClusterWatch(session))
-    # What is wrong from the beginning is an error like any other, and a login may ask its questions on the terminal.
+    # What is wrong from the beginning is an error like any other, and a login may ask its questions on the
+    # terminal.
     overview = source.look()
     from arena_topo.live.app import run_view
 
@@ -261,8 +262,8 @@ class TopNodeFlags:
 def node(flags: TopNodeFlags) -> int | None:
     """Show the GPUs of the nodes.
 
-    The modes are Arena's: none, exclusive, topology and share. What is reserved for jobs whose pods do not run yet
-    follows the table, on stderr.
+    The modes are Arena's: none, exclusive, topology and share. What is reserved for jobs whose pods do not
+    run yet follows the table, on stderr.
 
     \b
       arena-topo top node

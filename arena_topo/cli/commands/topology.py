@@ -33,8 +33,8 @@ class TopologyFlags:
 def topology(flags: TopologyFlags) -> None:
     """Show GPUs, their links, and the fabric between nodes.
 
-    Without a name it prints the tree of the fabric with free and total GPUs; with a rack or another domain, that part of
-    the tree; with a node, its links, GPUs, users and NICs. Each fact names its source.
+    Without a name it prints the tree of the fabric with free and total GPUs; with a rack or another domain,
+    that part of the tree; with a node, its links, GPUs, users and NICs. Each fact names its source.
 
     \b
       arena-topo topology

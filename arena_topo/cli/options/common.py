@@ -1,6 +1,7 @@
 """Flags that many commands have, and the types that read their values.
 
-- types of values: ``Whole``, ``Decimal``, and ``Notation`` for all else: ``duration``, ``JOB_NAME``, ``DRY_RUN``;
+- types of values: ``Whole``, ``Decimal``, and ``Notation`` for all else: ``duration``, ``JOB_NAME``,
+  ``DRY_RUN``;
 - flags as functions: ``job_name``, ``job_type``, ``wait_limit``, ``refresh_switch``, ``go_flag``;
 - the connection: ``KubeFlags``, and ``hoist``, which lets its flags stand before a command;
 - forms of output: ``output_form`` and ``print_documents``.
@@ -77,8 +78,9 @@ Value = TypeVar("Value")
 class Notation(click.ParamType[Value]):
     """What *read* makes of a flag's text and its name; its ``UsageError`` is the project's own, and carries a hint.
 
-    With *empty_is_default* an empty text means the flag's default, so that scripts may pass a variable that is not
-    set. A flag that may stand without a value then has the value *bare*, unless *may_be* says that the next word is one.
+    With *empty_is_default* an empty text means the flag's default, so that scripts may pass a variable that
+    is not set. A flag that may stand without a value then has the value *bare*, unless *may_be* says that the
+    next word is one.
     """
 
     name = "text"

@@ -11,8 +11,8 @@
     argv: [mpirun, -np, "4", python, train.py]
 
 Keys are flags without their dashes, and values are taken as they are written. What is typed next to the file
-comes first; a flag that may be repeated adds to the file's values. Without a kind on the command line -f takes a
-manifest as well: ``command_of_file`` tells one from the other.
+comes first; a flag that may be repeated adds to the file's values. Without a kind on the command line -f
+takes a manifest as well: ``command_of_file`` tells one from the other.
 """
 
 import io
@@ -178,8 +178,8 @@ class TypedFlags(NamedTuple):
 class FileCommand(JobCommand):
     """A command that describes a job, in flags or in a file of them.
 
-    The flags as they were typed become ``typed``. Flags of a file that are among those that ``passes_over`` names are
-    left out: a plan depends on fewer flags than a submit takes.
+    The flags as they were typed become ``typed``. Flags of a file that are among those that ``passes_over``
+    names are left out: a plan depends on fewer flags than a submit takes.
     """
 
     passes_over: frozenset[str] = frozenset()

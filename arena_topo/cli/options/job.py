@@ -184,7 +184,8 @@ def _config_file(text: str, flag: str) -> "ConfigFile":
 
 
 def _check_mount(flag: str, path: str) -> None:
-    # There it would hide every file of the image, the job's program among them. POSIX keeps two slashes as they are.
+    # There it would hide every file of the image, the job's program among them. POSIX keeps two slashes as
+    # they are.
     if os.path.normpath(path).strip("/") == "":
         raise UsageError(f"{flag}: a directory cannot be mounted at /", hint=f"for example {flag}=NAME:/data")
     if ":" in path:
@@ -210,7 +211,8 @@ _SECONDS = _whole_seconds()
 _PERIOD = _whole_seconds(least=1)
 
 
-# The flags of Arena's that bring something next to a job: its code, TensorBoard, and a name for what it trains.
+# The flags of Arena's that bring something next to a job: its code, TensorBoard, and a name for what it
+# trains.
 
 # The images that kubernetes/git-sync and TensorFlow publish themselves; the latter has TensorBoard in it.
 _GIT_SYNC = "registry.k8s.io/git-sync/git-sync:v4.4.0"
@@ -321,7 +323,8 @@ class CommonJobFlags:
 
     name: str = _text("--name", help="Name of the job (required).")
     image: str = _text("--image", help="Image of the job's pods (required).")
-    # Where it is not given a job has one worker, and an elastic job as many as fit, which --workers=1 does not mean.
+    # Where it is not given a job has one worker, and an elastic job as many as fit, which --workers=1 does
+    # not mean.
     workers: int | None = option(
         "--workers", type=Whole(), metavar="N", help="Number of worker pods; 1 by default."
     )
@@ -330,8 +333,8 @@ class CommonJobFlags:
     gputopology: bool = go_flag("--gputopology", help="Choose nodes and GPUs by their links.")
     cpu: str = _text("--cpu", type=QUANTITY, help="CPUs per worker, for example 8 or 500m.")
     memory: str = _text("--memory", type=QUANTITY, help="Memory per worker, for example 64Gi.")
-    # The defaults of shared memory, working directory, shell, pull policy and clean-up are Arena's, and so is the camel
-    # case of some flags.
+    # The defaults of shared memory, working directory, shell, pull policy and clean-up are Arena's, and so is
+    # the camel case of some flags.
     share_memory: str = _text(
         "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in the job's pods."
     )
@@ -434,8 +437,8 @@ class JobCommand(FlagCommand):
         argv = None
         if not ctx.resilient_parsing:
             self._warn_of_own_flags(args)
-        # click drops the -- itself, after which its words look like those before it. The first one counts: any further
-        # one belongs to the job's command.
+        # click drops the -- itself, after which its words look like those before it. The first one counts:
+        # any further one belongs to the job's command.
         if "--" in args:
             start = args.index("--")
             argv = tuple(checked_text(word, "the command") for word in args[start + 1 :])

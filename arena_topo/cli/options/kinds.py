@@ -310,8 +310,8 @@ def _train_job(job: "JobSpec", flags: TrainFlags) -> "JobSpec":
 
 # TensorFlow jobs, whose roles have flags of their own.
 #
-# Workers and chief have ``--gpus`` GPUs, and so has the evaluator where ``--evaluator-gpus`` says nothing else, as Arena has
-# it. A selector of a role goes in place of ``--selector``, not next to it.
+# Workers and chief have ``--gpus`` GPUs, and so has the evaluator where ``--evaluator-gpus`` says nothing
+# else, as Arena has it. A selector of a role goes in place of ``--selector``, not next to it.
 
 _AFFINITY_POLICIES = ("none", "spread", "binpack")
 _AFFINITY_CONSTRAINTS = ("preferred", "required")
@@ -478,7 +478,8 @@ def _role(flags: TfFlags, name: str, pods: int, gpus: int) -> "RoleSpec":
     # Parameter servers do not train: what is said of all pods is said of the others.
     is_server = name == "ps"
     limits = Compute(cpu=said("cpu_limit", ""), memory=said("memory_limit", ""))
-    # A limit without a request is the request as well, as the API server has it; so it comes before what is said of all.
+    # A limit without a request is the request as well, as the API server has it; so it comes before what is
+    # said of all.
     cpu = "" if is_server or limits.cpu else flags.cpu
     memory = "" if is_server or limits.memory else flags.memory
     policy = said("affinity_policy", "none")
@@ -522,7 +523,8 @@ def _tf_job(job: "JobSpec", flags: TfFlags) -> "JobSpec":
 class JobKind:
     """A kind of job as it is typed: ``submit WORD``, with *flags*; *described* adds to a job what only this kind has.
 
-    *needed* is the flag that it cannot do without, next to its name; a runtime has an image, and a command as well.
+    *needed* is the flag that it cannot do without, next to its name; a runtime has an image, and a command as
+    well.
     """
 
     word: str

@@ -15,7 +15,8 @@ from arena_topo.model.text.quantity import parse_instant
 from arena_topo.model.text.words import written_duration
 
 _STEP = re.compile(
-    # step 1200/5000, "global_step": 1200, [Iteration 1200], iter=1200, and the bars of tqdm: | 1200/5000 [02:11<
+    # step 1200/5000, "global_step": 1200, [Iteration 1200], iter=1200, and the bars of tqdm: | 1200/5000
+    # [02:11<
     r"""\b(?:global[_ ]?step|step|iter(?:ation)?|batch)\b["']?\s{0,4}[:=#\[(]{0,2}\s{0,4}(\d{1,12})\b"""
     r"""|\|\s{0,4}(\d{1,12})/\d{1,12} \[""",
     re.IGNORECASE,

@@ -97,7 +97,8 @@ def find_ranks(output: str) -> list[RankProcess]:
     Python that the shell has started.
     """
     processes = dict(_processes(output.splitlines()))
-    # An operator may give a pod's number the name that torchrun gives to ranks; only those have a local one, too.
+    # An operator may give a pod's number the name that torchrun gives to ranks; only those have a local one,
+    # too.
     if any(_number(one.variables, "LOCAL_RANK") is not None for one in processes.values()):
         processes = {
             pid: one

@@ -32,7 +32,9 @@ FLEET = make_fleet(
 def test_best_fit_takes_the_smallest_domain_that_holds_all(
     workers: int, expected: dict[int, int] | None
 ) -> None:
-    """Then the largest below it, and the smallest for what is left; it may take more nodes than another rack needs."""
+    """Then the largest below it, and the smallest for what is
+    left; it may take more nodes than another rack needs.
+    """
     assert expected == kueue_best_fit(FLEET, PLACES, workers)
 
 

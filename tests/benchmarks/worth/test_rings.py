@@ -47,7 +47,9 @@ def test_names_beginnings_and_directions_make_no_other_ring(one: str, other: str
 
 
 def test_the_same_rings_load_the_same() -> None:
-    """Of all orders of ranks on four nodes in two racks: those that are called the same take the same time."""
+    """Of all orders of ranks on four nodes in two racks:
+    those that are called the same take the same time.
+    """
     seconds: dict[object, set[float]] = {}
     for order in permutations("abcd"):
         found = ring("".join(order))

@@ -1,4 +1,6 @@
-"""What the commands about clusters print, say and write, as somebody looked at it: one file for each command line."""
+"""What the commands about clusters print, say and write,
+as somebody looked at it: one file for each command line.
+"""
 
 import json
 import shlex

@@ -1,4 +1,6 @@
-"""``exec`` and ``attach`` connect the user with a process in a container, as a process at a real terminal would."""
+"""``exec`` and ``attach`` connect the user with a process
+in a container, as a process at a real terminal would.
+"""
 
 import base64
 import fcntl

@@ -1,4 +1,6 @@
-"""What the commands about jobs print, say and write, as somebody looked at it: one file for each command line."""
+"""What the commands about jobs print, say and write, as
+somebody looked at it: one file for each command line.
+"""
 
 import json
 import shlex
@@ -33,7 +35,9 @@ def of_job(pod_: Object, job: str) -> Object:
 
 
 def waiting_job() -> Object:
-    """Return a job in the controller's queue, which awaits the end of one with a name that nobody should print."""
+    """Return a job in the controller's queue, which awaits
+    the end of one with a name that nobody should print.
+    """
     estimate = StartEstimate(
         earliest=START, likely=START, latest=START, after=("default/a\x1b[2J",), basis=("its deadline",)
     )

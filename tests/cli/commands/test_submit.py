@@ -1,4 +1,6 @@
-"""What `plan` and `predict` print of saved clusters, as somebody looked at it: one file for each command line."""
+"""What `plan` and `predict` print of saved clusters, as
+somebody looked at it: one file for each command line.
+"""
 
 import json
 import shlex
@@ -40,7 +42,9 @@ CLUSTERS = {
     "two.json": Snapshot((machine("empty"), machine("half", gpt=(1, 3, 4, 7)))),
     "racks.json": racks(),
 }
-"""Three V100 machines in two racks, of which one is empty; two machines; a rack of four and one of nodes without GPUs."""
+"""Three V100 machines in two racks, of which one is empty;
+two machines; a rack of four and one of nodes without GPUs.
+"""
 
 PLANS: dict[str, Any] = {
     "plan.json": PLAN,
@@ -207,7 +211,9 @@ def test_a_plan_and_flags_that_say_the_same_predict_the_same(invoke: Invoke) -> 
     ],
 )
 def test_what_plan_prints_is_read(invoke: Invoke, name: str, shape: str) -> None:
-    """From a saved machine to its throughput; that a plan does not tell the GPUs is said, and so is one without a place."""
+    """From a saved machine to its throughput; that a plan does
+    not tell the GPUs is said, and so is one without a place.
+    """
     plan = f"plan mpi --from v100.txt --name=a --image=i {shape} -o json -- train"
     Path("planned.json").write_text(invoke(*plan.split()).out)
     text = printed(invoke("predict", "--placement", "planned.json"))

@@ -250,7 +250,9 @@ def test_bad_input_gets_one_clear_error(invoke: Invoke, args: list[str], code: i
 def test_an_elastic_job_starts_with_the_number_that_is_given(
     invoke: Invoke, kind: str, given: tuple[str, ...], start: int
 ) -> None:
-    """One is a number too; without any the job has the most that it may have, of which as many start as fit."""
+    """One is a number too; without any the job has the
+    most that it may have, of which as many start as fit.
+    """
     flags = ("--min-workers=1", "--max-workers=8", *given)
     outcome = invoke("submit", kind, "--dry-run=client", "-o", "json", "--name=job", "--image=i", *flags, "c")
     printed = json.loads(outcome.out)

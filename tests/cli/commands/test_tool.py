@@ -1,4 +1,6 @@
-"""What the commands about arena-topo itself print, as somebody looked at it: one file for each command line."""
+"""What the commands about arena-topo itself print, as
+somebody looked at it: one file for each command line.
+"""
 
 import json
 import shlex
@@ -58,7 +60,9 @@ def test_a_command_says_what_it_said(
     variables: dict[str, str],
     arena: str,
 ) -> None:
-    """With the place of each value, and of each that is wrong: the flag, the variable, or the file and its line."""
+    """With the place of each value, and of each that is wrong:
+    the flag, the variable, or the file and its line.
+    """
     configure(tmp_path, profile, arena)
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)

@@ -102,7 +102,9 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_leaves_the_terminal_as_it_was(config: Path, tmp_path: Path, fault: str) -> None:
-    """What went wrong is said on the user's own screen, with the cursor back, after the view's has been left."""
+    """What went wrong is said on the user's own screen,
+    with the cursor back, after the view's has been left.
+    """
     ended = "import sys; from arena_topo.cli.errors import run; sys.exit(run(sys.argv[1:]))"
     program = (sys.executable, "-c", f"{FAULTS[fault]}\n{ended}")
     with on_a_terminal(config, tmp_path, program) as (ours, theirs, process):

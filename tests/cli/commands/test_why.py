@@ -95,7 +95,9 @@ def test_a_container_that_prints_without_end_is_cut_off(tmp_path: Path) -> None:
 
 
 def test_the_evidence_is_kept_in_a_new_folder(tmp_path: Path) -> None:
-    """What each pod printed, the answer, the plan; a folder that is there is left as it is, and no rank is asked."""
+    """What each pod printed, the answer, the plan; a folder
+    that is there is left as it is, and no rank is asked.
+    """
     server, folder = ExecServer(ranks(late=2), pods=gang()), tmp_path / "evidence"
     outcome = why(server, tmp_path, "--save", str(folder))
     assert 6 == outcome.code, outcome.err

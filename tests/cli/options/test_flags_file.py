@@ -175,7 +175,9 @@ def test_what_is_no_list_of_flags_is_told_what_such_a_file_looks_like(
 
 
 def test_a_saved_submit_can_be_planned(invoke: Invoke, tmp_path: Path) -> None:
-    """With or without its kind on the command line, and from stdin; what says how it is created changes nothing."""
+    """With or without its kind on the command line, and from
+    stdin; what says how it is created changes nothing.
+    """
     file = tmp_path / "job.yaml"
     saved(
         invoke,

@@ -1,4 +1,6 @@
-"""JobSets: the Service and the Jobs of each role, what their pods say of themselves, restarts, suspension, the end."""
+"""JobSets: the Service and the Jobs of each role, what their
+pods say of themselves, restarts, suspension, the end.
+"""
 
 from tests.contract.bodies import affinity, path_of, pod
 from tests.contract.client import MERGE_PATCH, Answer, Object

@@ -50,7 +50,9 @@ class Built:
 
 
 def ensure_extras(names: Iterable[str], progress: IO[str] | None = None) -> Built:
-    """Build what is missing of ``EXTRAS`` by *names*, and return where they lie; raises as ``ensure_built`` does."""
+    """Build what is missing of ``EXTRAS`` by *names*, and
+    return where they lie; raises as ``ensure_built`` does.
+    """
     progress = progress or sys.stderr
     go = find_go(progress)
     return Built(tuple(ensure_tool(EXTRAS[name], go, progress) for name in names))
@@ -80,7 +82,9 @@ def cache_key(tool: Tool, go_version: str) -> str:
 
 
 def ensure_tool(tool: Tool, go: Go, progress: IO[str]) -> Path:
-    """Return the folder in which the binaries and manifests of *tool* lie, built by *go* if they are missing."""
+    """Return the folder in which the binaries and manifests of
+    *tool* lie, built by *go* if they are missing.
+    """
     home = cache_root() / f"{tool.folder}-{cache_key(tool, go.version)}"
     if home.exists():
         return home

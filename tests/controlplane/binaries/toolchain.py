@@ -27,7 +27,9 @@ class Go:
 
 
 def find_go(progress: IO[str]) -> Go:
-    """Return the Go of PATH if it is new enough, else that of PyPI; raise ToolchainMissing if there is neither."""
+    """Return the Go of PATH if it is new enough, else that
+    of PyPI; raise ToolchainMissing if there is neither.
+    """
     on_path = shutil.which("go")
     if on_path is not None and (go := usable(Path(on_path))) is not None:
         return go
@@ -43,7 +45,8 @@ def needed_version() -> tuple[int, ...]:
 def usable(executable: Path) -> Go | None:
     """Return the Go at *executable* if it is new enough.
 
-    It is asked for its version inside a module, so that a Go that switches toolchains says what it switches to.
+    It is asked for its version inside a module, so that a Go that switches toolchains says what it switches
+    to.
     """
     asked = subprocess.run(
         [executable, "env", "GOVERSION"],

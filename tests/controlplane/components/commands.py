@@ -9,7 +9,9 @@ from tests.controlplane.components.options import Options
 from tests.controlplane.components.pair import Pair
 
 _UNTHROTTLED = ("--kube-api-qps=500", "--kube-api-burst=1000")
-"""Components wait for the API server, not for the limits by which they would spare that of a shared cluster."""
+"""Components wait for the API server, not for the limits
+by which they would spare that of a shared cluster.
+"""
 
 
 _CONTROLLERS = "--controllers=*,-endpoints-controller,-endpointslice-mirroring-controller,-ttl-controller"

@@ -1,4 +1,6 @@
-"""What a control plane holds before a test begins: custom resources, KWOK's stages, the second scheduler's config."""
+"""What a control plane holds before a test begins: custom
+resources, KWOK's stages, the second scheduler's config.
+"""
 
 import json
 from pathlib import Path

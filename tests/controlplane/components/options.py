@@ -13,7 +13,8 @@ class Options:
 
     ``feature_gates`` go to the API server, and those that they know to the scheduler and the controllers.
     ``operator`` has an effect with MPIJob v2beta1 only: the older versions are served without an operator.
-    ``operators`` are names of other operators (``tests.controlplane.operators``), in the order in which they start.
+    ``operators`` are names of other operators (``tests.controlplane.operators``), in the order in which they
+    start.
     """
 
     mpijob: Literal["v2beta1", "v1", "v1alpha1"] | None = "v2beta1"
@@ -43,5 +44,7 @@ def native_gang() -> Options:
 
 
 def coscheduling() -> Options:
-    """Return options for a second scheduler, ``scheduler-plugins-scheduler``, which the operator uses for gangs."""
+    """Return options for a second scheduler,
+    ``scheduler-plugins-scheduler``, which the operator uses for gangs.
+    """
     return Options(coscheduling=True, operator_args=("--gang-scheduling=scheduler-plugins-scheduler",))

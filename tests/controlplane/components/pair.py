@@ -1,4 +1,6 @@
-"""A certificate with its key, for those who use one and make none: what makes them takes its time to import."""
+"""A certificate with its key, for those who use one and
+make none: what makes them takes its time to import.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -9,7 +9,9 @@ _BELOW_EPHEMERAL = range(12000, 32000)  # no outgoing connection takes a port fr
 
 
 def free_ports() -> Iterator[int]:
-    """Yield ports that nobody listens on, each once; workers of pytest-xdist take theirs from ranges of their own."""
+    """Yield ports that nobody listens on, each once; workers
+    of pytest-xdist take theirs from ranges of their own.
+    """
     mine = ports_of(
         os.environ.get("PYTEST_XDIST_WORKER", ""), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     )

@@ -1,10 +1,10 @@
 """A small process that owns the components and ends them when anyone who started it is gone.
 
 Run as a script with a pipe for stdin. Each line is a request in JSON, answered by a line on stdout:
-``{"start": [argv], "log": path}`` -> ``{"pid": n}`` and ``{"stop": pid}`` -> ``{"code": n}``,
-``{"poll": pid}`` -> ``{"code": n | null}``, ``{"keep": true}`` -> ``{}``.
-The end of stdin, which the kernel makes also when the owner is killed with SIGKILL, ends everything and removes
-the folder named by the first argument, unless it is to be kept.
+``{"start": [argv], "log": path}`` -> ``{"pid": n}`` and ``{"stop": pid}`` -> ``{"code": n}``, ``{"poll":
+pid}`` -> ``{"code": n | null}``, ``{"keep": true}`` -> ``{}``. The end of stdin, which the kernel makes also
+when the owner is killed with SIGKILL, ends everything and removes the folder named by the first argument,
+unless it is to be kept.
 """
 
 import contextlib

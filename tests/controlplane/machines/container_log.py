@@ -41,9 +41,9 @@ class Request:
 class ContainerLog:
     """Lines that readers get, and how their streams end.
 
-    A stream that follows ends by ``end`` (the container has terminated), by ``close`` (a clean end of the stream
-    though the container runs on) or by ``drop`` (the connection is torn). ``close`` and ``drop`` concern the
-    streams open at that moment; ``end`` concerns later readers too.
+    A stream that follows ends by ``end`` (the container has terminated), by ``close`` (a clean end of the
+    stream though the container runs on) or by ``drop`` (the connection is torn). ``close`` and ``drop``
+    concern the streams open at that moment; ``end`` concerns later readers too.
     """
 
     def __init__(self) -> None:

@@ -48,7 +48,9 @@ class ScriptedKubelet:
         return self._report(namespace, pod, "Running", {"running": {"startedAt": _now()}}, restarts=restarts)
 
     def finish(self, namespace: str, pod: str, exit_code: int = 0, *, restarts: int = 0) -> Object:
-        """Report all containers of a pod as terminated with ``exit_code``; logs end by themselves only if told to."""
+        """Report all containers of a pod as terminated with
+        ``exit_code``; logs end by themselves only if told to.
+        """
         reason = "Error" if exit_code else "Completed"
         terminated = {"exitCode": exit_code, "reason": reason, "startedAt": _now(), "finishedAt": _now()}
         phase = "Failed" if exit_code else "Succeeded"

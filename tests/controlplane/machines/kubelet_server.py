@@ -22,7 +22,8 @@ _NANO = 10**9
 _HANDSHAKE_SECONDS = 20
 
 Execute: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[str]], Callable[[], RemoteStreams]], bool]
-"""((namespace, pod, container), the parameters of ``exec``, what opens its streams) -> whether there is such a container.
+"""((namespace, pod, container), the parameters of ``exec``, what opens its streams) -> whether there is such
+a container.
 
 It returns when the process has ended.
 """

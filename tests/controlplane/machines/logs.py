@@ -1,6 +1,7 @@
 """Logs of pods on fake nodes: files that KWOK serves through the API server.
 
-KWOK's streams never end by themselves, not even when the pod has ended: for ends, drops and rotation use kubelet.py.
+KWOK's streams never end by themselves, not even when the pod has ended: for ends, drops and rotation use
+kubelet.py.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,9 @@ _API = "kwok.x-k8s.io/v1alpha1"
 
 
 class FakeLog:
-    """A file in the form that container runtimes write (``TIME STREAM F TEXT``), and the rule that serves it."""
+    """A file in the form that container runtimes write
+    (``TIME STREAM F TEXT``), and the rule that serves it.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -88,7 +88,9 @@ def manifest(spec: NodeSpec, *, managed: bool = True) -> Object:
 
 
 def ready_status(port: int, features: Sequence[str] = ()) -> Object:
-    """Return the status of a Ready node whose kubelet answers on *port* of loopback, and declares *features*."""
+    """Return the status of a Ready node whose kubelet
+    answers on *port* of loopback, and declares *features*.
+    """
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     times = {"lastHeartbeatTime": moment, "lastTransitionTime": moment}
     return {
@@ -121,8 +123,9 @@ def delete_nodes(kube: Kube, names: Sequence[str]) -> None:
 class KeptNodes:
     """Fake nodes that stay on a plane from one test to the next, for as long as each wants the same.
 
-    To make two nodes and to delete them takes the control plane as much CPU as a small job. A test that changed one of
-    them leaves it to be recreated, and whatever pods are still on them go before the next test has them.
+    To make two nodes and to delete them takes the control plane as much CPU as a small job. A test that
+    changed one of them leaves it to be recreated, and whatever pods are still on them go before the next test
+    has them.
     """
 
     def __init__(self, kube: Kube) -> None:
@@ -170,8 +173,8 @@ def _facts(node: Object) -> Object:
 def remove_pods(kube: Kube, namespace: str | None = None, **selectors: str) -> int:
     """Delete pods without waiting for their kubelet, which may be nobody; return how many there were.
 
-    A Job's finalizer goes first: its controller waits for an end that no kubelet will report, and the end of a
-    namespace deletes pods before Jobs.
+    A Job's finalizer goes first: its controller waits for an end that no kubelet will report, and the end of
+    a namespace deletes pods before Jobs.
     """
     found = kube.list("v1", "Pod", namespace, **selectors)
     for meta in (pod["metadata"] for pod in found):

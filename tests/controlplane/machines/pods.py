@@ -1,4 +1,6 @@
-"""Steers pods on fake nodes: hold them before they start, let them finish (stages/pods.yaml does the rest)."""
+"""Steers pods on fake nodes: hold them before they start,
+let them finish (stages/pods.yaml does the rest).
+"""
 
 from collections.abc import Callable
 
@@ -52,7 +54,9 @@ def of_job(kube: Kube, namespace: str, job: str, role: str = "") -> list[Object]
 
 
 def all_running(kube: Kube, namespace: str, selector: str, count: int, without: str = "") -> list[Object]:
-    """Return the pods that *selector* finds by their names, once *count* of them run, *without* the one of this uid."""
+    """Return the pods that *selector* finds by their names,
+    once *count* of them run, *without* the one of this uid.
+    """
 
     def found() -> list[Object] | None:
         listed = kube.list("v1", "Pod", namespace, labelSelector=selector)
@@ -64,7 +68,9 @@ def all_running(kube: Kube, namespace: str, selector: str, count: int, without: 
 
 
 def replaced(kube: Kube, namespace: str, name: str, until: Callable[[Object], object] = bool) -> Object:
-    """Delete a pod at once, and return the one that its operator creates for it, once *until* holds for that."""
+    """Delete a pod at once, and return the one that its
+    operator creates for it, once *until* holds for that.
+    """
     uid = kube.get("v1", "Pod", name, namespace)["metadata"]["uid"]
     kube.delete("v1", "Pod", name, namespace, gracePeriodSeconds="0")
     return kube.wait_for(

@@ -1,8 +1,8 @@
 """A kubelet's end of the websocket by which the API server passes on the streams of a process.
 
-Each binary message begins with the number of its channel. Source: k8s.io/apimachinery pkg/util/httpstream/wsstream and
-k8s.io/client-go tools/remotecommand, version 5 of the protocol, which API servers from 1.36 on pass on as it is to nodes that
-declare ``ExtendWebSocketsToKubelet``.
+Each binary message begins with the number of its channel. Source: k8s.io/apimachinery
+pkg/util/httpstream/wsstream and k8s.io/client-go tools/remotecommand, version 5 of the protocol, which API
+servers from 1.36 on pass on as it is to nodes that declare ``ExtendWebSocketsToKubelet``.
 """
 
 import base64

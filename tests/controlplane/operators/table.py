@@ -64,7 +64,9 @@ _ALONE = {"leaderElection": {"leaderElect": False}, "metrics": {"bindAddress": "
 
 
 def _with_webhooks(name: str, group: str, certificates: str) -> Callable[[Built, Seat], list[str]]:
-    """Return the command of an operator whose configuration is of *group*, and calls its *certificates* so."""
+    """Return the command of an operator whose configuration is
+    of *group*, and calls its *certificates* so.
+    """
 
     def command(built: Built, seat: Seat) -> list[str]:
         config = _ALONE | {
@@ -116,8 +118,8 @@ OPERATORS = {
     "jobset": Operator("jobset-system", _jobset),
     # It makes JobSets of TrainJobs.
     "trainer": Operator("kubeflow-system", _trainer),
-    # Without webhooks nothing is defaulted: who submits creates the job suspended, as `submit` does, and who answers a
-    # check names the pod sets as Kueue does.
+    # Without webhooks nothing is defaulted: who submits creates the job suspended, as `submit` does, and who
+    # answers a check names the pod sets as Kueue does.
     "kueue": Operator("kueue-system", _kueue, has_webhooks=False),
 }
 """In the order in which they start."""

@@ -1,4 +1,6 @@
-"""What py-spy 0.4.3 prints of ranks, recorded from Python 3.11 under Open MPI 4.1.4, and what is read of it."""
+"""What py-spy 0.4.3 prints of ranks, recorded from Python
+3.11 under Open MPI 4.1.4, and what is read of it.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""An admin sets a real cluster up, doctor sees it, its users have what they need, and nothing is left of it."""
+"""An admin sets a real cluster up, doctor sees it, its
+users have what they need, and nothing is left of it.
+"""
 
 import json
 from collections.abc import Iterator
@@ -131,7 +133,9 @@ def test_a_user_has_all_rights_after_the_setup_and_few_before(
 
 
 def _granted(rita: Arena) -> dict[str, list[Any]] | None:
-    """Return what doctor finds once every role has taken effect: the server learns of each after a moment of its own."""
+    """Return what doctor finds once every role has taken effect:
+    the server learns of each after a moment of its own.
+    """
     found = findings(rita)
     states = {found[topic][0]["state"] for topic in ("Rights", "Admission policy")}
     return found if states == {"ok"} else None

@@ -1,4 +1,6 @@
-"""One tenant writes whatever a tenant may write, and another one plans and submits undisturbed, on a real API server."""
+"""One tenant writes whatever a tenant may write, and another
+one plans and submits undisturbed, on a real API server.
+"""
 
 import json
 import sys
@@ -139,7 +141,9 @@ def write_everything(kube: Kube, tenant: str) -> None:
 def test_a_hostile_tenant_disturbs_nobody(
     arena: Arena, kube: Kube, namespace: str, tenant: str, nodes: list[str]
 ) -> None:
-    """Every GPU is planned with; the tenant's objects are named in few warnings, and nothing of them acts on a terminal."""
+    """Every GPU is planned with; the tenant's objects are named in
+    few warnings, and nothing of them acts on a terminal.
+    """
     write_everything(kube, tenant)
     eventually(lambda: len(kube.list("v1", "Pod", tenant)) == len(PODS), "the tenant's pods")
 

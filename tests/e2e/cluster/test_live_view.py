@@ -1,4 +1,6 @@
-"""The live view follows a real API server: its racks, a job from its pods' start to its end, and its pages."""
+"""The live view follows a real API server: its racks, a
+job from its pods' start to its end, and its pages.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +25,9 @@ def rows(view: LiveView, name: str) -> str:
 
 
 async def until(view: LiveView, holds: Callable[[], bool]) -> None:
-    """Wait for a fact that the cluster brings about; where it does not come, fail with the rows that there are."""
+    """Wait for a fact that the cluster brings about; where
+    it does not come, fail with the rows that there are.
+    """
     try:
         async with asyncio.timeout(300):
             while not holds():  # noqa: ASYNC110  # another thread's fact sets no event of this loop

@@ -136,7 +136,9 @@ def test_numa_zones_are_read(cluster: ControlPlane) -> None:
 
 
 def test_a_node_whose_kubelet_would_refuse_a_worker_is_left_out(cluster: ControlPlane) -> None:
-    """By the zones and the policy in its NodeResourceTopology; where workers fit, the plan says who holds them there."""
+    """By the zones and the policy in its NodeResourceTopology;
+    where workers fit, the plan says who holds them there.
+    """
     wanted = [{**zones(node_0=4, node_1=4), "metadata": {"name": name}} for name in PLACES]
     made = [created(cluster.kube, each) for each in wanted]
     ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}

@@ -20,7 +20,9 @@ def plane(kinds_plane: ControlPlane) -> ControlPlane:
 def servers(
     plane: ControlPlane, namespace: str, keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]
 ) -> Iterator[list[str]]:
-    """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""
+    """Names of four servers of eight GPUs, two in a rack;
+    what was reserved on them is released in the end.
+    """
     rack = "topology.kubernetes.io/rack"
     yield keep_nodes([NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)])
     for job in plane.kube.list(*MPIJOB, namespace):

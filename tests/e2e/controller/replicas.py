@@ -32,7 +32,9 @@ def holder(kube: Kube) -> str:
 
 
 def pass_second(kube: Kube, namespace: str) -> None:
-    """Wait until the server writes another second onto what is created: jobs of one second are sorted by their uids."""
+    """Wait until the server writes another second onto what is
+    created: jobs of one second are sorted by their uids.
+    """
 
     def second() -> str:
         made = kube.create(

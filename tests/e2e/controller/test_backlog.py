@@ -41,7 +41,9 @@ def stages(kube: Kube, namespace: str) -> dict[str, Stage]:
 
 
 def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Whatever ends first, the largest is not starved: the place is kept for it, and nobody younger takes of it."""
+    """Whatever ends first, the largest is not starved: the
+    place is kept for it, and nobody younger takes of it.
+    """
     random = Random(14)
     kinds = [
         "half",
@@ -51,7 +53,8 @@ def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, 
         "whole",
     ]
     sizes = {f"job-{at:02}-{kind}": SIZES[kind] for at, kind in enumerate(kinds)}
-    # The first two fill the cluster, all of which the next one asks for: it is the head of the queue from the beginning.
+    # The first two fill the cluster, all of which the next one asks for: it is the head of the queue from the
+    # beginning.
     running, head, young = list(sizes)[:2], list(sizes)[2], list(sizes)[3:]
     for name in running:
         assert 0 == submit_gang(arena, name, *sizes[name]).code

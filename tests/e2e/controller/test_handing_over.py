@@ -49,7 +49,9 @@ def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube,
 def test_a_resumed_job_takes_its_turn_by_its_age(
     arena: Arena, kube: Kube, namespace: str, pinned_by: str
 ) -> None:
-    """Its room was taken meanwhile: it waits before a younger one, holds nothing, and starts pinned once there is room."""
+    """Its room was taken meanwhile: it waits before a younger
+    one, holds nothing, and starts pinned once there is room.
+    """
     with replica(arena):
         assert 0 == submit_gang(arena, "job", 2, 8).code
         placed(kube, namespace, "job")
@@ -104,7 +106,9 @@ def used(arena: Arena) -> dict[str, int]:
 def test_a_user_of_one_namespace_gets_a_planned_job(
     plane: ControlPlane, arena: Arena, kube: Kube, namespace: str
 ) -> None:
-    """No right beyond the namespace, but to see that there is a controller and what it publishes: he plans by that."""
+    """No right beyond the namespace, but to see that there is
+    a controller and what it publishes: he plans by that.
+    """
     user = f"user-{namespace}"
     grant(kube, user, USER_RULES, namespace)
     grant(kube, user, READER_RULES, CONTROLLER_NAMESPACE)

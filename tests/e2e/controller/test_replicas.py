@@ -35,7 +35,9 @@ pytestmark = pytest.mark.usefixtures("lease", "servers")
 
 
 def booked(kube: Kube, namespace: str) -> Counter[str]:
-    """Return the GPUs that confirmed plans hold on each node; a job that is being deleted outlives its pods, and holds none."""
+    """Return the GPUs that confirmed plans hold on each node; a
+    job that is being deleted outlives its pods, and holds none.
+    """
     held: Counter[str] = Counter()
     for job in kube.list(*MPIJOB, namespace):
         if job["metadata"].get("deletionTimestamp"):
@@ -138,7 +140,9 @@ def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None
 
 
 def test_a_new_leader_tells_of_two_plans_for_the_same_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
-    """On the younger job, by an event and a warning; the pods of the older one run on, and so does its plan."""
+    """On the younger job, by an event and a warning; the
+    pods of the older one run on, and so does its plan.
+    """
     assert 0 == submit_gang(arena, "first", 4, 8).code
     before, running = placed(kube, namespace, "first"), uids(kube, namespace, "first")
     pass_second(kube, namespace)
@@ -170,7 +174,9 @@ def test_a_leader_that_ends_gives_its_lease_up(arena: Arena, kube: Kube, namespa
 
 @pytest.fixture
 def without_lease(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Arena]:
-    """Return the tool of an account that may do all that a controller does in the cluster, but hold no Lease."""
+    """Return the tool of an account that may do all that a
+    controller does in the cluster, but hold no Lease.
+    """
     name = f"controller-{namespace}"
     grant(kube, name, CLUSTER_RULES)
     yield Arena(plane.kubeconfig(name, namespace="default"))

@@ -1,4 +1,6 @@
-"""Jobs that wait are placed when there is room, without anybody's terminal: on a real API server, without Kueue."""
+"""Jobs that wait are placed when there is room, without
+anybody's terminal: on a real API server, without Kueue.
+"""
 
 import pytest
 
@@ -14,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("lease", "servers")
 def test_a_job_that_waited_starts_pinned_when_there_is_room(
     arena: Arena, kube: Kube, namespace: str, pinned_by: str
 ) -> None:
-    """It was submitted before the controller ran; its workers are where they were planned, and its events say so."""
+    """It was submitted before the controller ran; its workers
+    are where they were planned, and its events say so.
+    """
     assert 0 == submit_gang(arena, "first", 3, 8).code
     assert "waits for a placement" in submit_gang(arena, "late", 2, 8).err
     with replica(arena):
@@ -44,7 +48,9 @@ def test_the_oldest_is_first_and_smaller_ones_fill_the_rest(arena: Arena, kube: 
 
 
 def test_a_place_is_kept_for_the_head(arena: Arena, kube: Kube, namespace: str) -> None:
-    """With no time to wait, nobody starts before a job of the whole cluster, and each is told why it waits."""
+    """With no time to wait, nobody starts before a job of
+    the whole cluster, and each is told why it waits.
+    """
     assert 0 == submit_gang(arena, "first", 2, 8).code
     assert 0 == submit_gang(arena, "whole", 4, 8).code
     pass_second(kube, namespace)

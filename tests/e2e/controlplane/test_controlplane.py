@@ -140,7 +140,9 @@ def test_a_user_without_rights_is_refused(plane: ControlPlane, namespace: str) -
 
 
 def _attempt(kube: Kube, namespace: str) -> list[list[Object]]:
-    """List the pods, in a list of its own; nothing while the API server's authorizer has not seen the role yet."""
+    """List the pods, in a list of its own; nothing while
+    the API server's authorizer has not seen the role yet.
+    """
     try:
         return [kube.list("v1", "Pod", namespace)]
     except KubeError as error:

@@ -1,4 +1,6 @@
-"""The operators that some planes run next to MPIJob's are the real ones, with their webhooks where they are on."""
+"""The operators that some planes run next to MPIJob's are
+the real ones, with their webhooks where they are on.
+"""
 
 import uuid
 from collections.abc import Iterator
@@ -19,7 +21,9 @@ _TRAINJOB = "trainer.kubeflow.org/v1alpha1"
 
 @pytest.fixture
 def kinds(kinds_plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
-    """Return the administrator's client of a plane with all kinds of jobs and two servers, and a namespace."""
+    """Return the administrator's client of a plane with
+    all kinds of jobs and two servers, and a namespace.
+    """
     kube, name = kinds_plane.kube, f"t-{uuid.uuid4().hex[:10]}"
     nodes = create_nodes(kube, two_v100())
     kube.create(install.namespace(name))
@@ -152,7 +156,9 @@ def _replicated(name: str, *, jobs: int, pods: int) -> Object:
 
 
 def _indices(kube: Kube, namespace: str, count: int) -> list[tuple[int, int]]:
-    """Return the job index and the completion index of each pod of JobSet ``job``, once *count* of them run."""
+    """Return the job index and the completion index of
+    each pod of JobSet ``job``, once *count* of them run.
+    """
 
     def all_run() -> list[Object] | None:
         found = kube.list("v1", "Pod", namespace, labelSelector="jobset.sigs.k8s.io/jobset-name=job")

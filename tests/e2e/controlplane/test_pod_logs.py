@@ -86,7 +86,9 @@ def test_a_stream_ends_with_its_container(
 def test_a_stream_can_end_while_its_container_runs(
     scripted: tuple[ScriptedKubelet, ContainerLog], kube: Kube, namespace: str, ending: str
 ) -> None:
-    """A cut between API server and kubelet, clean or torn mid-line, ends the stream though the pod still runs."""
+    """A cut between API server and kubelet, clean or torn
+    mid-line, ends the stream though the pod still runs.
+    """
     _, log = scripted
     path = kube.path("v1", "Pod", namespace, "pod") + "/log"
     with kube.stream(path, {"follow": "true"}) as stream:

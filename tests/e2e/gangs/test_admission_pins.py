@@ -227,7 +227,9 @@ def test_a_node_that_somebody_else_chose_stays(kube: Kube, chosen: str) -> None:
 
 
 def test_a_pod_of_another_tenant_is_as_it_was_sent(kube: Kube, namespace: str) -> None:
-    """Also where it is called and labelled like a worker of a job that is pinned, and has annotations of its own."""
+    """Also where it is called and labelled like a worker of a
+    job that is pinned, and has annotations of its own.
+    """
     wanted = {"arena-topo.dev/planned": "true", "pin-nodes": "0:a", "nvidia.com/use-gpuuuid": "GPU-x"}
     sent = {"nodeSelector": {HOSTNAME: "mine"}, "containers": [{"name": "c", "image": "i", "resources": {}}]}
     labels = {**_REPLICA, _INDEX: "0", _COMPLETION: "0"}
@@ -289,7 +291,9 @@ _HOSTILE = {
 @pytest.mark.parametrize("key", _LISTS)
 @pytest.mark.parametrize("text", _HOSTILE.values(), ids=_HOSTILE.keys())
 def test_a_list_that_nobody_wrote_for_a_job_is_refused(kube: Kube, key: str, text: str) -> None:
-    """By its form, or the number of its runs: an API server that looked at each entry would be busy for half a minute."""
+    """By its form, or the number of its runs: an API server
+    that looked at each entry would be busy for half a minute.
+    """
     with pytest.raises(KubeError, match=r"policy 'arena-topo' .* denied request"):
         tried(kube, "job-worker-1", {f"arena-topo.dev/{key}": text})
 
@@ -307,7 +311,9 @@ def test_one_of_five_thousand_workers_finds_its_place(kube: Kube, worker: int) -
 
 @pytest.mark.parametrize("worker", [0, 9, 101, 10_200, 123_456, 999_999])
 def test_a_run_is_found_by_its_beginning_in_every_block(kube: Kube, worker: int) -> None:
-    """Runs of ten workers, as many as a list may have: the one that begins last before the worker is its own."""
+    """Runs of ten workers, as many as a list may have: the
+    one that begins last before the worker is its own.
+    """
     names = [f"n{i}" for i in range(10_000)]
     text = ",".join([*(f"{10 * i}:{name}" for i, name in enumerate(names)), "100000:"])
     made = tried(kube, f"job-worker-{worker}", {"arena-topo.dev/pin-nodes": text})

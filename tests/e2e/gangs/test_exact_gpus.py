@@ -38,7 +38,9 @@ def finished(plane: ControlPlane, namespace: str) -> Iterator[Callable[[], None]
 
 @pytest.fixture
 def dra_nodes(plane: ControlPlane, finished: object) -> Iterator[list[str]]:
-    """Names of two nodes whose four GPUs each are published by NVIDIA's DRA driver, and offered in no other way."""
+    """Names of two nodes whose four GPUs each are published by
+    NVIDIA's DRA driver, and offered in no other way.
+    """
     del finished
     kube = plane.kube
     names = create_nodes(kube, [NodeSpec(f"dra-{at}", gpus=0) for at in range(2)])
@@ -216,7 +218,9 @@ def hami_nodes(plane: ControlPlane, finished: object) -> Iterator[list[str]]:
 def test_hami_is_told_the_gpus_of_each_worker(
     arena: Arena, kube: Kube, namespace: str, means: str, request: pytest.FixtureRequest
 ) -> None:
-    """By the admission policy, or as the workers are released; a job that is suspended is free of them again."""
+    """By the admission policy, or as the workers are released;
+    a job that is suspended is free of them again.
+    """
     if means == "policy":
         request.getfixturevalue("policy")
     tried = submit_gang(arena, "gang", 3, 2, "--pin=gpus", "--dry-run=server", "--plan")

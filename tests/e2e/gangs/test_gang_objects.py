@@ -1,6 +1,7 @@
 """What every back-end adds passes the strict validation of a real API server, and nothing of it is dropped.
 
-The definitions of other projects' PodGroups are written here, with the fields and rules that they really have.
+The definitions of other projects' PodGroups are written here, with the fields and rules that they really
+have.
 """
 
 from collections.abc import Iterator
@@ -93,7 +94,9 @@ DEFINITIONS = [
 
 @pytest.fixture(scope="module")
 def kube(pytestconfig: pytest.Config) -> Iterator[Kube]:
-    """Run an API server that serves every version of MPIJob and every gang's objects, and nothing that acts on them."""
+    """Run an API server that serves every version of MPIJob
+    and every gang's objects, and nothing that acts on them.
+    """
     require_built(pytestconfig)
     gangs = native_gang()
     alone = Options(
@@ -114,7 +117,8 @@ def kube(pytestconfig: pytest.Config) -> Iterator[Kube]:
 def _every_mpijob() -> Object:
     """Return one definition with the versions of all three projects, each with the schema that it really has.
 
-    It stores in a version of its own that keeps everything: what is lost is lost to the schema that was asked.
+    It stores in a version of its own that keeps everything: what is lost is lost to the schema that was
+    asked.
     """
     built = ensure_built()
     found = [

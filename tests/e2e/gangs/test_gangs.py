@@ -1,4 +1,6 @@
-"""All workers of a gang start or none: on kube-scheduler's own PodGroups and on coscheduling, with real schedulers."""
+"""All workers of a gang start or none: on kube-scheduler's
+own PodGroups and on coscheduling, with real schedulers.
+"""
 
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -140,7 +142,9 @@ def test_a_job_that_is_submitted_has_its_gang_and_its_places(
 def test_a_gang_that_waits_for_the_controller_keeps_its_topology(
     cluster: ControlPlane, space: str, backend: str
 ) -> None:
-    """Submitted with no room, it is not left to its own scheduler: it starts whole, in its PodGroup, where it was planned."""
+    """Submitted with no room, it is not left to its own scheduler:
+    it starts whole, in its PodGroup, where it was planned.
+    """
     kube, arena = cluster.kube, Arena(cluster.kubeconfig("root", ["system:masters"], namespace=space))
     with replica(arena):
         assert 0 == submit_gang(arena, "first", 2, 8, f"--gang-scheduler={backend}").code
@@ -232,7 +236,8 @@ def pod_of_gang(name: str, gpus: int, decoration: Decoration | None = None) -> O
 def make_room(kube: Kube, namespace: str, *names: str) -> None:
     """Delete pods, and let a small one come.
 
-    Coscheduling 0.34 looks at a gang that it has refused when a pod comes, and not when one goes (EventsToRegister).
+    Coscheduling 0.34 looks at a gang that it has refused when a pod comes, and not when one goes
+    (EventsToRegister).
     """
     for name in names:
         kube.delete("v1", "Pod", name, namespace, gracePeriodSeconds="0")
@@ -242,7 +247,9 @@ def make_room(kube: Kube, namespace: str, *names: str) -> None:
 
 
 def all_run_as_others_come(kube: Kube, namespace: str, job: str, count: int) -> bool:
-    """Whether *count* workers of *job* run; a small pod comes at each look, for the reason that ``make_room`` tells."""
+    """Whether *count* workers of *job* run; a small pod comes
+    at each look, for the reason that ``make_room`` tells.
+    """
     kube.create(pod_of_gang(f"small-{uuid.uuid4().hex[:8]}", 0), namespace)
     return count == sum(map(pods.running, pods.of_job(kube, namespace, job, "worker")))
 
@@ -253,7 +260,9 @@ def members(gang: str) -> list[str]:
 
 
 def come_in_turns(kube: Kube, namespace: str, backend: str) -> None:
-    """Create the pods of gangs ``a`` and ``b`` in turns, three of four GPUs each; no back-end leaves them pods."""
+    """Create the pods of gangs ``a`` and ``b`` in turns,
+    three of four GPUs each; no back-end leaves them pods.
+    """
     decorations: dict[str, Decoration | None] = {"a": None, "b": None}
     for name in decorations if backend else ():
         rendered = mpijob(name, 3, {_GPU: "4"}, {})

@@ -22,7 +22,9 @@ from tests.e2e.arena import Arena, submit_gang
 def four_nodes(
     plane: ControlPlane, namespace: str, keep_nodes: Callable[[Sequence[NodeSpec]], list[str]]
 ) -> Iterator[list[str]]:
-    """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""
+    """Names of four servers of eight GPUs, two in a rack;
+    what was reserved on them is released in the end.
+    """
     rack = "topology.kubernetes.io/rack"
     yield keep_nodes([NodeSpec(f"place-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)])
     for job in plane.kube.list(*MPIJOB, namespace):
@@ -92,7 +94,9 @@ def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
 
 @pytest.mark.usefixtures("four_nodes")
 def test_a_plan_tells_when_a_job_would_start(arena: Arena) -> None:
-    """Now; at the deadline of the job in its way; or never known, with the name of the job that nobody limits."""
+    """Now; at the deadline of the job in its way; or never
+    known, with the name of the job that nobody limits.
+    """
     flags = ("plan", "mpi", "--gpus=8", "-o", "json", "--when", "--workers")
     first = json.loads(arena(*flags, "4").out)
     assert (True, []) == (first["fits"], first["when"]["after"])
@@ -143,7 +147,9 @@ def test_a_worker_whose_place_is_gone_gets_another(arena: Arena, kube: Kube, nam
 
 @pytest.mark.usefixtures("four_nodes", "policy")
 def test_with_the_policy_a_worker_comes_back_by_itself(arena: Arena, kube: Kube, namespace: str) -> None:
-    """A gang without a place makes no pods at all; resumed, each worker is on its node, and again when it is lost."""
+    """A gang without a place makes no pods at all; resumed,
+    each worker is on its node, and again when it is lost.
+    """
     assert 0 == submit_gang(arena, "first", 3, 8).code
     assert "late waits for a placement" in submit_gang(arena, "late", 2, 8).err
     assert "Status:    PENDING" in arena("get", "late").out
@@ -170,7 +176,9 @@ def test_coalesced_ranks_of_a_node_are_one_pod(arena: Arena, kube: Kube, namespa
 
 @pytest.mark.usefixtures("four_nodes")
 def test_two_gangs_that_half_fit_never_deadlock(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Of two gangs of three nodes each on four nodes, submitted at once, one runs whole and the other waits whole."""
+    """Of two gangs of three nodes each on four nodes, submitted at
+    once, one runs whole and the other waits whole.
+    """
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(lambda name: submit_gang(arena, name, 3, 8), ["a", "b"]))
     assert [0, 0] == [outcome.code for outcome in outcomes], outcomes
@@ -201,7 +209,9 @@ def test_a_worker_that_is_made_again_goes_back_to_its_place(arena: Arena, kube: 
 def test_submitters_at_once_are_never_given_the_same_gpus(
     arena: Arena, kube: Kube, namespace: str, four_nodes: list[str], submitters: int, gpus: int
 ) -> None:
-    """Processes that submit gangs of two workers over 32 GPUs: none is placed over another, the rest wait, and all run as others end."""
+    """Processes that submit gangs of two workers over 32 GPUs: none is
+    placed over another, the rest wait, and all run as others end.
+    """
     names = [f"job-{at}" for at in range(submitters)]
     with ThreadPoolExecutor(submitters) as pool:
         outcomes = list(pool.map(lambda name: submit_gang(arena, name, 2, gpus), names))

@@ -134,7 +134,9 @@ def test_each_shows_and_follows_the_others_job(
 
 
 def untimed(text: str) -> str:
-    """Return *text* with every duration written alike, in as many columns: the two are asked one after the other."""
+    """Return *text* with every duration written alike, in
+    as many columns: the two are asked one after the other.
+    """
     return re.sub(r"\b\d+[smh]\b( *)", lambda found: "T".ljust(len(found[0]) if found[1] else 1), text)
 
 

@@ -29,7 +29,9 @@ class Killed(BaseException):
 
 @dataclass
 class Mortal:
-    """A transport whose process dies after so many requests: none is sent after that, anyone who wants to clean up."""
+    """A transport whose process dies after so many requests:
+    none is sent after that, anyone who wants to clean up.
+    """
 
     transport: HttpTransport
     left: int

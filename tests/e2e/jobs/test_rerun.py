@@ -58,7 +58,9 @@ def test_a_job_runs_again_beside_the_old_one(
 def test_a_deleted_job_runs_again_from_a_file(
     arena: Arena, kube: Kube, namespace: str, tmp_path: Path, saved_by: str
 ) -> None:
-    """What get and submit print of it is enough; only the files must have been saved too, or be there still."""
+    """What get and submit print of it is enough; only the
+    files must have been saved too, or be there still.
+    """
     saved = tmp_path / "saved"
     shape = ("--name=job", "--image=train", "--workers=2", "--gpus=2", "--gang", "--gputopology")
     submitted = arena("submit", "mpi", *shape, "-o", "yaml", "--", "mpirun")

@@ -129,7 +129,9 @@ def refusing_policy(plane: ControlPlane, namespace: str) -> Iterator[None]:
 
 
 def _refuses_affinity(kube: Kube, namespace: str) -> bool:
-    """Whether the server refuses node affinity for a job that has none: it learns of a new policy after a moment."""
+    """Whether the server refuses node affinity for a job that
+    has none: it learns of a new policy after a moment.
+    """
     name = "probe"
     if kube.find(*MPIJOB, name, namespace) is None:
         kube.create(mpijob(name, 1, {}, {}), namespace)

@@ -1,4 +1,6 @@
-"""A suspended job holds nothing, and is planned again when it is resumed, on a real API server with the real operator."""
+"""A suspended job holds nothing, and is planned again when
+it is resumed, on a real API server with the real operator.
+"""
 
 import json
 

@@ -19,7 +19,9 @@ def plane(kinds_plane: ControlPlane) -> ControlPlane:
 
 @pytest.fixture(autouse=True)
 def _jobs_end_with_their_test(kube: Kube, namespace: str) -> Iterator[None]:
-    """Delete the jobs of the test's namespace: nobody else does, and their plans would reserve nodes of the next test."""
+    """Delete the jobs of the test's namespace: nobody else
+    does, and their plans would reserve nodes of the next test.
+    """
     yield
     for kind in (ApiVersion.V2BETA1, *OTHER_KINDS):
         for job in kube.list(api_version(kind), kind.kind, namespace):

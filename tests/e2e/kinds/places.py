@@ -29,7 +29,9 @@ def end(kube: Kube, namespace: str, found: list[Object], exit_code: int = 0) -> 
 
 
 def tried(kube: Kube, namespace: str, printed: str) -> dict[str, Object]:
-    """Return the objects in *printed*, as YAML, as the server would store them, by kind, under strict validation."""
+    """Return the objects in *printed*, as YAML, as the server
+    would store them, by kind, under strict validation.
+    """
     stored = {}
     for item in yaml.safe_load_all(printed):
         stored[item["kind"]] = kube.request(

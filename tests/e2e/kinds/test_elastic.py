@@ -47,7 +47,9 @@ def gone(kube: Kube, namespace: str, api_version: str, kind: str, name: str = "b
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube, namespace: str) -> None:
-    """The new workers are pinned next to the others, which run on; the highest indices leave, and the pins with them."""
+    """The new workers are pinned next to the others, which run
+    on; the highest indices leave, and the pins with them.
+    """
     outcome = arena(*PYTORCH, "--min-workers=2", "--max-workers=6", "--workers=2", "torchrun t.py")
     assert 0 == outcome.code, outcome.err
     first = workers(kube, namespace, 2)

@@ -1,4 +1,6 @@
-"""What a job of every kind promises from submit to delete, on a real API server with the real operators: one table of the kinds."""
+"""What a job of every kind promises from submit to delete, on a
+real API server with the real operators: one table of the kinds.
+"""
 
 import json
 import re
@@ -30,9 +32,10 @@ LIMITS = ("--ttl-after-finished=1h", "--running-timeout=2h", "--working-dir=/wor
 class Kind:
     """What differs from kind to kind in the life of the job ``bert``.
 
-    ``objects``: what ``submit`` creates, the job itself first, each with its API version. ``pods``: how the names of its
-    pods begin, by rank. ``own``: what the first pod says that those of other kinds do not. ``flags`` are all that submit takes
-    for the kind, and ``stored`` is what they become, by its path in the job.
+    ``objects``: what ``submit`` creates, the job itself first, each with its API version. ``pods``: how the
+    names of its pods begin, by rank. ``own``: what the first pod says that those of other kinds do not.
+    ``flags`` are all that submit takes for the kind, and ``stored`` is what they become, by its path in the
+    job.
     """
 
     submit: tuple[str, ...]
@@ -231,7 +234,9 @@ class Life:
         assert set(self.kind.cpu_nodes) == set(found[first:])
 
     def assert_own(self) -> None:
-        """Fail unless the first pod runs the command, and has what is its kind's own; and the plan says by what it holds."""
+        """Fail unless the first pod runs the command, and has what
+        is its kind's own; and the plan says by what it holds.
+        """
         first = self.pods()[0]
         (container,) = first["spec"]["containers"]
         assert ["sh", "-c", COMMAND] == container["command"]
@@ -260,7 +265,9 @@ class Life:
         assert "bert" not in self.arena("list", f"--type={self.kind.other}").out
 
     def assert_shown(self) -> None:
-        """Fail unless get and describe show all of its pods, which of them is the first, and that they are where they must be."""
+        """Fail unless get and describe show all of its pods, which
+        of them is the first, and that they are where they must be.
+        """
         names = [pod["metadata"]["name"] for pod in self.pods()]
         table = self.arena("get", "bert").out
         assert f"Trainer:   {self.kind.api[1].upper()}\n" in table
@@ -298,7 +305,9 @@ class Life:
         return found[1] if found else ""
 
     def assert_ends(self, status: str, exit_code: int) -> None:
-        """End all pods with *exit_code*; fail unless the job has *status* then, whatever its operator calls that."""
+        """End all pods with *exit_code*; fail unless the job
+        has *status* then, whatever its operator calls that.
+        """
         end(self.kube, self.namespace, self.pods(), exit_code)
         outcome = self.arena("wait", "bert", "--for=succeeded", "--timeout=3m")
         assert (5 if exit_code else 0) == outcome.code, outcome.err
@@ -346,7 +355,9 @@ def job(
 
 @pytest.mark.usefixtures("policy")
 def test_a_job_runs_in_its_places_from_submit_to_delete(job: Life, fake_log: FakeLog) -> None:
-    """Each pod on its own node, a lost one again, and all of them once it was suspended; all commands know it by its name only."""
+    """Each pod on its own node, a lost one again, and all of them
+    once it was suspended; all commands know it by its name only.
+    """
     job.submit("--gputopology", "--pin=workers", *job.kind.retry)
     job.assert_in_places()
     job.assert_own()
@@ -363,7 +374,9 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(job: Life, fake_log: Fak
 
 
 def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(job: Life) -> None:
-    """The gate stays in the template: suspended and resumed, they are gated again; and a job fails when its pods do."""
+    """The gate stays in the template: suspended and resumed,
+    they are gated again; and a job fails when its pods do.
+    """
     job.submit("--gang", "--gang-scheduler=gates")
     assert "by scheduling gates" in job.arena("describe", "bert").out
     job.assert_in_places()

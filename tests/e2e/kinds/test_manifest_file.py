@@ -1,4 +1,6 @@
-"""Manifests of every kind that somebody has: planned, pinned and created on real operators, and else as they were written."""
+"""Manifests of every kind that somebody has: planned, pinned
+and created on real operators, and else as they were written.
+"""
 
 import json
 from collections.abc import Mapping
@@ -107,7 +109,9 @@ def test_a_plan_of_a_manifest_creates_nothing(
 
 @pytest.mark.usefixtures("gpu_nodes")
 def test_names_of_other_kinds_are_told(arena: Arena, tmp_path: Path) -> None:
-    """A second job of one name is created where the pods have other names, and refused where they would have the same."""
+    """A second job of one name is created where the pods have
+    other names, and refused where they would have the same.
+    """
     file = tmp_path / "job.yaml"
     file.write_text(yaml.safe_dump(MANIFESTS["PyTorchJob"]))
     assert 0 == arena("submit", "-f", str(file), "--pin=none").code

@@ -12,7 +12,9 @@ COMMAND = "torchrun train.py"
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_jobs_of_two_kinds_never_get_the_same_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
-    """The plan of one that has not started yet is read by the submit of the other, which waits as there is no more room."""
+    """The plan of one that has not started yet is read by the
+    submit of the other, which waits as there is no more room.
+    """
     first = arena(
         "submit", "pytorch", "--name=bert", "--workers=2", "--gpus=8", "--image=i", "--gputopology", COMMAND
     )

@@ -18,7 +18,9 @@ COMMAND = "python train.py"
 def test_a_job_with_servers_and_an_mpi_job_never_get_the_same_gpus(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
-    """Servers with GPUs of their own among them, twelve in all, are planned while no pod of the namespace can be created."""
+    """Servers with GPUs of their own among them, twelve in all,
+    are planned while no pod of the namespace can be created.
+    """
     kube.create(
         {
             "apiVersion": "v1",
@@ -64,7 +66,9 @@ def pods_are_refused(kube: Kube, namespace: str) -> bool:
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_the_server_tries_a_job_with_the_pins_of_every_role(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Nothing is created; the lists are the same in each template, and the offset says where a role begins in them."""
+    """Nothing is created; the lists are the same in each
+    template, and the offset says where a role begins in them.
+    """
     shape = ("--name=wide", "--image=i", "--workers=3", "--gpus=4", "--ps=2", "--ps-cpu=4", "--chief")
     tried_only = ("--gputopology", "--dry-run=server", "--plan", "-o", "json")
     outcome = arena("submit", "tf", *shape, *tried_only, COMMAND)

@@ -59,7 +59,9 @@ def test_what_the_runtime_says_of_places_counts(
 
 
 def is_known(kube: Kube, namespace: str, runtime: str) -> bool:
-    """Whether Trainer's webhook takes a job with a runtime of the namespace: it learns of a new one after a moment."""
+    """Whether Trainer's webhook takes a job with a runtime of
+    the namespace: it learns of a new one after a moment.
+    """
     spec = {"runtimeRef": {"name": runtime, "kind": RUNTIME[1]}}
     job = {"apiVersion": TRAINJOB[0], "kind": TRAINJOB[1], "metadata": {"name": "probe"}, "spec": spec}
     try:

@@ -17,7 +17,9 @@ pytestmark = pytest.mark.usefixtures("lease", "gpu_nodes")
 
 @dataclass(frozen=True)
 class Kind:
-    """How a kind is submitted, where its jobs and their pods are, and how the names of these begin, in the order of their ranks."""
+    """How a kind is submitted, where its jobs and their pods are,
+    and how the names of these begin, in the order of their ranks.
+    """
 
     submit: tuple[str, ...]
     api: tuple[str, str]
@@ -71,7 +73,9 @@ def test_a_job_that_waited_starts_pinned_when_there_is_room(
     kind: Kind,
     pinned_by: str,
 ) -> None:
-    """Behind an MPIJob that takes the whole cluster; none of its pods has a node meanwhile, and each is then where it was planned."""
+    """Behind an MPIJob that takes the whole cluster; none of its pods
+    has a node meanwhile, and each is then where it was planned.
+    """
     with replica(arena):
         assert 0 == submit_gang(arena, "first", 2, 8).code
         placed(kube, namespace, "first")

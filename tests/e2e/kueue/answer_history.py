@@ -14,7 +14,9 @@ from tests.e2e.kueue.queues import CHECK, KUEUE
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """``count`` is how often each job was answered with places; ``most`` is how many workers had each node at once."""
+    """``count`` is how often each job was answered with
+    places; ``most`` is how many workers had each node at once.
+    """
 
     count: dict[str, int]
     most: dict[str, int]
@@ -48,7 +50,9 @@ def _events(kube: Kube, namespace: str, since: str) -> Iterator[Object]:
 
 
 def _nodes(workload: Object) -> list[str]:
-    """Return the node that the answer of our check gives each worker, by its number; nothing where it gives none."""
+    """Return the node that the answer of our check gives each
+    worker, by its number; nothing where it gives none.
+    """
     status = workload.get("status") or {}
     if any(each["type"] == "Finished" for each in status.get("conditions") or ()):
         return []

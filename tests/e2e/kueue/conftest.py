@@ -55,7 +55,9 @@ def servers(
 
 @pytest.fixture
 def queued(kube: Kube, namespace: str, servers: list[str]) -> Iterator[str]:
-    """Name of a LocalQueue whose quota is the 32 GPUs of the servers, with our check; urgent jobs preempt others."""
+    """Name of a LocalQueue whose quota is the 32 GPUs of the
+    servers, with our check; urgent jobs preempt others.
+    """
     del servers
     queue(kube, namespace, 32, checks=[CHECK], preemption={"withinClusterQueue": "LowerPriority"})
     yield namespace

@@ -23,7 +23,9 @@ def queue(
     flavor: Object | None = None,
     **spec: object,
 ) -> None:
-    """Create a flavor, a ClusterQueue of *gpus* with *checks*, and a LocalQueue in the namespace, all called *name*."""
+    """Create a flavor, a ClusterQueue of *gpus* with *checks*,
+    and a LocalQueue in the namespace, all called *name*.
+    """
     quota = {"name": name, "resources": [{"name": GPU, "nominalQuota": gpus}]}
     strategy = {"admissionChecks": [{"name": check} for check in checks]}
     specs = {
@@ -42,7 +44,9 @@ def queue(
 
 
 def create_check(kube: Kube, name: str) -> None:
-    """Create an admission check that nobody answers, and that is active: a queue admits nothing while one of its checks is not."""
+    """Create an admission check that nobody answers, and that is
+    active: a queue admits nothing while one of its checks is not.
+    """
     check: Object = {"apiVersion": KUEUE, "kind": "AdmissionCheck", "metadata": {"name": name}}
     kube.create({**check, "spec": {"controllerName": "example.com/by-hand"}})
     active = {"type": "Active", "status": "True", "reason": "Active", "message": ""}

@@ -1,4 +1,6 @@
-"""A replica that stops itself, as if its machine stood still, at one moment of the answer that it gives a job."""
+"""A replica that stops itself, as if its machine stood
+still, at one moment of the answer that it gives a job.
+"""
 
 import json
 import os
@@ -69,7 +71,8 @@ def run(moment: str, state: str, job: str) -> None:
 
 
 def _stop() -> None:
-    # Sent to the process it would stop whichever thread takes it first, and this one would continue for a moment.
+    # Sent to the process it would stop whichever thread takes it first, and this one would continue for a
+    # moment.
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 

@@ -32,7 +32,9 @@ def test_a_job_in_the_queue_is_planned_and_pinned(
 def test_a_job_without_a_place_waits_and_is_told_why(
     arena: Arena, kube: Kube, namespace: str, queued: str
 ) -> None:
-    """It has quota and no place: the check stays Pending with the reasons, and is Ready once something is freed."""
+    """It has quota and no place: the check stays Pending
+    with the reasons, and is Ready once something is freed.
+    """
     kube.patch("v1", "Node", "server-3", {"spec": {"unschedulable": True}})
     with replica(arena):
         assert 0 == submit_to_queue(arena, queued, "first", 2, 8).code

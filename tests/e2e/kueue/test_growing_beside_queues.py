@@ -16,7 +16,9 @@ pytestmark = pytest.mark.usefixtures("lease")
 def test_a_job_grows_once_nobody_waits_in_a_queue(
     arena: Arena, kube: Kube, namespace: str, servers: list[str], queued: str
 ) -> None:
-    """One server is free, and the jobs in the queue want two each: it goes to the job that grows once they are gone."""
+    """One server is free, and the jobs in the queue want two
+    each: it goes to the job that grows once they are gone.
+    """
     for name in servers[1:]:
         close(kube, name)
     with replica(arena):

@@ -1,4 +1,6 @@
-"""Jobs that lose their places under the real Kueue get others: their pins go with the old ones, and come back with the new."""
+"""Jobs that lose their places under the real Kueue get others:
+their pins go with the old ones, and come back with the new.
+"""
 
 import signal
 from collections.abc import Callable
@@ -18,7 +20,9 @@ pytestmark = pytest.mark.usefixtures("lease")
 def test_the_pins_of_a_preempted_job_go_and_come(
     arena: Arena, kube: Kube, namespace: str, queued: str, urgent: str
 ) -> None:
-    """Kueue evicts it for an urgent one, which gets its nodes; once that has ended, it is planned and pinned again."""
+    """Kueue evicts it for an urgent one, which gets its nodes;
+    once that has ended, it is planned and pinned again.
+    """
     with replica(arena):
         assert 0 == submit_to_queue(arena, queued, "low", 4, 8).code
         placed_as_pinned(kube, namespace, "low", 4)
@@ -36,7 +40,9 @@ def test_the_pins_of_a_preempted_job_go_and_come(
 def test_a_lost_node_moves_the_jobs_on_it_alone(
     arena: Arena, kube: Kube, namespace: str, queued: str
 ) -> None:
-    """Its check says Retry, Kueue evicts and queues it, and it gets other nodes; the other job's pods stay the same."""
+    """Its check says Retry, Kueue evicts and queues it, and it
+    gets other nodes; the other job's pods stay the same.
+    """
     with replica(arena):
         assert 0 == submit_to_queue(arena, queued, "moves", 2, 8).code
         before = placed_as_pinned(kube, namespace, "moves", 2)
@@ -74,7 +80,9 @@ STEPS: dict[str, Callable[[Kube, str], object]] = {
 def test_a_controller_that_is_killed_loses_nothing(
     arena: Arena, kube: Kube, namespace: str, queued: str, step: str
 ) -> None:
-    """The next one finds all that was answered on the Workloads: anyone who waits gets a place, and no place twice."""
+    """The next one finds all that was answered on the Workloads:
+    anyone who waits gets a place, and no place twice.
+    """
     kube.patch("v1", "Node", "server-3", {"spec": {"unschedulable": True}})
     with replica(arena) as leader:
         assert 0 == submit_to_queue(arena, queued, "first", 2, 8).code

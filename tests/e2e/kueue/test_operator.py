@@ -26,7 +26,9 @@ def test_kueue_starts_a_job_that_its_queue_has_room_for(kube: Kube, namespace: s
 
 
 def _refused(kube: Kube, namespace: str, job: str) -> Object | None:
-    """Return what Kueue says of the quota of *job*, once it names the GPUs: at first it may not know the queue."""
+    """Return what Kueue says of the quota of *job*, once
+    it names the GPUs: at first it may not know the queue.
+    """
     return next(
         (
             condition

@@ -1,4 +1,6 @@
-"""Jobs of kinds other than MPIJob in a queue of the real Kueue get the places of all their roles from our planner."""
+"""Jobs of kinds other than MPIJob in a queue of the real
+Kueue get the places of all their roles from our planner.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,9 +21,11 @@ pytestmark = pytest.mark.usefixtures("lease")
 
 @dataclass(frozen=True)
 class Kind:
-    """How a job of a kind is submitted, by what its pods are found, and how their names begin, by role in the order of their ranks.
+    """How a job of a kind is submitted, by what its pods are found, and how their names begin, by role in the
+    order of their ranks.
 
-    ``lost`` is the pod that a test deletes, and ``lasting`` is written into the spec so that the job continues without it.
+    ``lost`` is the pod that a test deletes, and ``lasting`` is written into the spec so that the job
+    continues without it.
     """
 
     api: tuple[str, str]

@@ -1,4 +1,6 @@
-"""Replicas that answer the check of the real Kueue, some of which die or are stopped at any step: every job is answered once for each place."""
+"""Replicas that answer the check of the real Kueue, some of which die
+or are stopped at any step: every job is answered once for each place.
+"""
 
 import signal
 from collections.abc import Callable, Sequence
@@ -108,7 +110,8 @@ class Course:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What brings the job to a step, and what takes it on from there; ``stop`` is where the leader stops itself for it.
+    """What brings the job to a step, and what takes it on from there; ``stop`` is where the leader stops
+    itself for it.
 
     The job is ``answered`` so often in all.
     """
@@ -155,7 +158,9 @@ def placed_with_another(course: Course, step: Step) -> None:
 
 
 def check_answers(course: Course, step: Step) -> None:
-    """Fail where a job was not answered as often as it has to be, or a node was given to two workers at any moment."""
+    """Fail where a job was not answered as often as it has to
+    be, or a node was given to two workers at any moment.
+    """
     expected = {"first": 1, "late": step.answered, "next": 1}
 
     def found() -> Answers | None:
@@ -175,7 +180,9 @@ def check_answers(course: Course, step: Step) -> None:
     ),
 )
 def test_another_replica_goes_on(course: Course, step: Step, how: signal.Signals, tmp_path: Path) -> None:
-    """Where one that leads and one that waits go: each job is answered once for each place that it needs, and no node twice."""
+    """Where one that leads and one that waits go: each job is
+    answered once for each place that it needs, and no node twice.
+    """
     leads = stopping(course.arena, step.stop, tmp_path) if step.stop else course.arena
     with (
         replica(leads) as leader,
@@ -221,7 +228,9 @@ def test_replicas_that_do_not_lead_are_not_missed(course: Course) -> None:
 
 
 def test_an_answer_that_arrives_too_late_is_taken_back(course: Course, urgent: str, tmp_path: Path) -> None:
-    """Another replica has given the place to an urgent job meanwhile: its pods run on, and the late job waits again."""
+    """Another replica has given the place to an urgent job
+    meanwhile: its pods run on, and the late job waits again.
+    """
     leads = stopping(course.arena, Stop(Moment.DECIDED, "Ready", "late"), tmp_path)
     with ExitStack() as stack:
         leader = stack.enter_context(replica(leads))

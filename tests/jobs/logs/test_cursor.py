@@ -20,7 +20,8 @@ def stamped(nanos: int, text: str) -> bytes:
 def logs(draw: st.DrawFn) -> list[tuple[int, str]]:
     """Return a log's stamps and texts in the order of its file.
 
-    The clock continues, but lines may be up to a second older than the newest one before, and lines and stamps repeat.
+    The clock continues, but lines may be up to a second older than the newest one before, and lines and
+    stamps repeat.
     """
     steps = draw(
         st.lists(
@@ -41,7 +42,9 @@ def logs(draw: st.DrawFn) -> list[tuple[int, str]]:
 
 
 class Kubelet:
-    """Serves a log as kubelets do: of the newest file, every line that is not older than the whole second asked for."""
+    """Serves a log as kubelets do: of the newest file, every
+    line that is not older than the whole second asked for.
+    """
 
     def __init__(self, log: list[tuple[int, str]]) -> None:
         self.log = log
@@ -93,7 +96,8 @@ def test_lines_before_the_tail_stay_away(log: list[tuple[int, str]], cut: int, t
     log = sorted((nanos, f"{text}{index}") for index, (nanos, text) in enumerate(log))
     cut = min(cut, len(log))
     begin = max(cut - tail, 0)
-    # Lines before the tail with the stamp of its first one cannot be told from it, and no two lines have one on Linux.
+    # Lines before the tail with the stamp of its first one cannot be told from it, and no two lines have one
+    # on Linux.
     log = [(nanos + index, text) for index, (nanos, text) in enumerate(log)]
     cursor, kubelet = LogCursor(whole=False), Kubelet(log)
     seen = [new[1] for line in kubelet.served("", begin, cut) if (new := cursor.admit(line))]
@@ -148,7 +152,9 @@ def test_a_line_without_a_stamp_passes() -> None:
 
 
 def test_the_rest_of_an_old_line_is_no_line() -> None:
-    """A resumed log may begin in the middle of a line that was written in pieces, and printed whole before."""
+    """A resumed log may begin in the middle of a line that
+    was written in pieces, and printed whole before.
+    """
     cursor = LogCursor()
     cursor.admit(b"2026-11-21T01:00:01.9Z loss 0.5\n")
     cursor.admit(b"2026-11-21T01:00:02.1Z epoch 2\n")

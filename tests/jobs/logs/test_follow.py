@@ -212,7 +212,9 @@ def test_lines_of_a_gap_come_though_none_was_seen_before_it() -> None:
 
 
 def test_a_container_that_was_started_again_is_followed_on() -> None:
-    """What is left of the run before comes from the previous container, then the new run's log from its beginning."""
+    """What is left of the run before comes from the previous
+    container, then the new run's log from its beginning.
+    """
     cluster = Cluster(
         [[line(1, "a"), Broken], [line(1, "a"), line(2, "b")], [line(0, "c")], []],
         [launcher(restarts=1), launcher(restarts=1, ended=0)],

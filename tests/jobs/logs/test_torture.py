@@ -1,4 +1,6 @@
-"""64 logs at once over real connections, with everything done to them that happens in the field: ``logs -f --all``."""
+"""64 logs at once over real connections, with everything
+done to them that happens in the field: ``logs -f --all``.
+"""
 
 import json
 import os
@@ -28,7 +30,8 @@ status = pathlib.Path("/proc/self/status")
 atexit.register(lambda: pathlib.Path(peak).write_text(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]))
 main()
 """
-# What the kernel counts for a child begins with the memory of the process that started it, which is that of the tests.
+# What the kernel counts for a child begins with the memory of the process that started it, which is that of
+# the tests.
 
 
 def follow(job: TorturedJob, folder: Path) -> tuple[dict[str, list[bytes]], int]:

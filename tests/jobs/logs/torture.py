@@ -1,8 +1,9 @@
-"""A job whose kubelets and API server do everything to its logs that is seen in the field, by the dice of a seed.
+"""A job whose kubelets and API server do everything to its logs that is seen in the field, by the dice of a
+seed.
 
-Streams break off, within a line and between two, or end cleanly though the container runs on; requests are refused; files
-are rotated; containers are started again, pods are recreated. No line gets lost on this side: what a stream has not
-brought is in the file, or in that of the previous run, when it is asked for again.
+Streams break off, within a line and between two, or end cleanly though the container runs on; requests are
+refused; files are rotated; containers are started again, pods are recreated. No line gets lost on this side:
+what a stream has not brought is in the file, or in that of the previous run, when it is asked for again.
 """
 
 import threading
@@ -21,7 +22,9 @@ Event = bytes | Literal["drop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Torments:
-    """How often things happen, for each pod: cuts of its streams, refused requests, restarts, and recreations."""
+    """How often things happen, for each pod: cuts of its
+    streams, refused requests, restarts, and recreations.
+    """
 
     lines: int = 40
     cuts: int = 5
@@ -116,7 +119,8 @@ class TorturedPod:
             yield torn[: self._dice.randint(1, len(torn) - 1)]
         if self._dice.random() < 0.7:
             yield "drop"
-        # More is written while nobody listens, sometimes up to the end of the run, and then the container starts again.
+        # More is written while nobody listens, sometimes up to the end of the run, and then the container
+        # starts again.
         self._written = min(self._written + self._dice.randint(0, 6), len(log))
         if self._written == len(log) and self.run < len(self._runs) - 1:
             self._next_run()

@@ -1,4 +1,6 @@
-"""Equal machines have one canonical form, however their GPUs are numbered; networkx decides which are equal."""
+"""Equal machines have one canonical form, however their
+GPUs are numbered; networkx decides which are equal.
+"""
 
 import operator
 from itertools import permutations

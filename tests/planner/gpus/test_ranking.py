@@ -31,7 +31,9 @@ def worth(box: Machine, free: int) -> float:
 
 
 def block(size: int, positions: list[int]) -> int:
-    """Return the size of the smallest aligned block of neighbours that holds *positions*, as the docs define it."""
+    """Return the size of the smallest aligned block of
+    neighbours that holds *positions*, as the docs define it.
+    """
     width = 1
     while width <= size:
         if len({place // width for place in positions}) == 1 and positions[0] // width < size // width:
@@ -52,7 +54,9 @@ def whole(size: int, free: int) -> int:
 
 
 def served(gpus: list[Gpu]) -> int:
-    """Return how many of *gpus* can have one of the NICs next to them to themselves; the same NICs next to, or none."""
+    """Return how many of *gpus* can have one of the NICs next
+    to them to themselves; the same NICs next to, or none.
+    """
     nics = {gpu.nics for gpu in gpus}
     return sum(min(len(beside), sum(gpu.nics == beside for gpu in gpus)) for beside in nics)
 
@@ -184,7 +188,9 @@ def regular(draw: st.DrawFn) -> GpuNode:
 @given(regular(), st.data())
 @settings(max_examples=examples(100))
 def test_one_set_of_each_kind_is_enough(node: GpuNode, data: st.DataObject) -> None:
-    """On machines of more than eight GPUs interchangeable ones are counted and not tried; the best set is the same."""
+    """On machines of more than eight GPUs interchangeable ones
+    are counted and not tried; the best set is the same.
+    """
     box = machine_of(node)
     assert box is not None
     free = data.draw(st.integers(1, (1 << box.size) - 1))

@@ -99,7 +99,9 @@ def test_the_narrowest_cut_is_that_of_networkx(counts: list[list[int]]) -> None:
 @given(link_counts(2, 8).filter(lambda counts: len(counts) <= 6))
 @settings(max_examples=examples(100))
 def test_channels_keep_to_what_networkx_allows(counts: list[list[int]]) -> None:
-    """No channel without a connected graph, no closed ring without a Hamiltonian cycle, no more than a cut lets through."""
+    """No channel without a connected graph, no closed ring without
+    a Hamiltonian cycle, no more than a cut lets through.
+    """
     graph = as_graph(counts)
     packing = pack(counts)
     hamiltonian = any(len(cycle) == len(counts) for cycle in nx.simple_cycles(graph)) or (

@@ -1,4 +1,5 @@
-"""All placements of a gang of roles on a small cluster: what is allowed, and what each role's nodes are worth.
+"""All placements of a gang of roles on a small cluster: what is allowed, and what each role's nodes are
+worth.
 
 It knows kube-scheduler's rules and docs/explanation/planner.md, and nothing of how the planner searches.
 """
@@ -26,7 +27,9 @@ class Oracle:
     fleet: Fleet
 
     def domain_of(self, level: str, position: int) -> object:
-        """Return what names the domain of *level* around a node; a node without one is a domain of its own."""
+        """Return what names the domain of *level* around a
+        node; a node without one is a domain of its own.
+        """
         depth = level_of(self.fleet, level, "test")
         if depth == 0:
             return position
@@ -53,7 +56,9 @@ class Oracle:
         return True
 
     def allowed(self, role: Role, counts: Counts, placed: Placed) -> bool:
-        """Whether the slices, the spread and the tie of *role* hold; *placed* has the role that it is tied to."""
+        """Whether the slices, the spread and the tie of *role*
+        hold; *placed* has the role that it is tied to.
+        """
         # Pods are indexed in fabric order, so slices are runs of them.
         pods = [position for position in sorted(counts) for _ in range(counts[position])]
         for part in role.slices:
@@ -153,7 +158,9 @@ class Oracle:
                 return (crowd, nodes, touched, *left[:1], -busbw, -inside, *left[1:])
 
     def touched(self, nodes: Iterable[int]) -> tuple[int, ...]:
-        """Return how many domains of each tier *nodes* touch; what is in none counts by the next finer one."""
+        """Return how many domains of each tier *nodes* touch;
+        what is in none counts by the next finer one.
+        """
         paths = self.fleet.paths
         return tuple(
             len(

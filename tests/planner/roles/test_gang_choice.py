@@ -133,7 +133,9 @@ def test_all_roles_have_a_place_whenever_there_is_one(case: tuple[Snapshot, Gang
 @settings(max_examples=examples(600))
 @given(cases())
 def test_each_role_in_turn_has_the_best_nodes(case: tuple[Snapshot, GangDemand]) -> None:
-    """Given the roles before it, no nodes that leave the rest a place are better: of the first role, in any domain."""
+    """Given the roles before it, no nodes that leave the rest
+    a place are better: of the first role, in any domain.
+    """
     snapshot, gang = case
     fleet = fleet_of(snapshot)
     oracle = Oracle(gang, fleet)

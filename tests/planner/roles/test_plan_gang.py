@@ -145,7 +145,9 @@ def test_a_restricted_gang_takes_no_wider_level_than_on_the_idle_cluster() -> No
 
 
 def test_slices_keep_to_two_levels_at_once() -> None:
-    """Of twelve pods each four are in a rack and each two of them on a node, in the order of their indices."""
+    """Of twelve pods each four are in a rack and each two
+    of them on a node, in the order of their indices.
+    """
     roles = (
         Role(name="worker", pods=12, gpus=1, slices=(Slice(4, "rack"), Slice(2, "node"))),
         Role(name="leader", requests={"cpu": 1000}),
@@ -188,7 +190,9 @@ def test_the_smallest_job_whose_end_is_enough_is_named() -> None:
 
 
 def half_used() -> Snapshot:
-    """Return an empty machine whose best four GPUs have 93 GB/s, and one with four free GPUs that have 31 GB/s."""
+    """Return an empty machine whose best four GPUs have 93
+    GB/s, and one with four free GPUs that have 31 GB/s.
+    """
     return cluster([node("empty", links=V100), node("half", (1, 3, 4, 7), links=V100)])
 
 

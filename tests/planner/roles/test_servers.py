@@ -115,7 +115,9 @@ def distance(position: int, workers: Mapping[int, int], fleet: Fleet) -> int:
 def test_no_other_nodes_are_better_for_the_servers(
     snapshot: Snapshot, workers: int, gpus: int, pods: int
 ) -> None:
-    """By the time of the slowest NIC, then near most workers, then on nodes without GPUs, then on few nodes."""
+    """By the time of the slowest NIC, then near most
+    workers, then on nodes without GPUs, then on few nodes.
+    """
     fleet = fleet_of(snapshot)
     roles = (Role(name="worker", pods=workers, gpus=gpus, requests={"cpu": 1000}), servers(pods))
     answer = plan_on(GangDemand(roles=roles), fleet)
@@ -143,7 +145,9 @@ def racks(rate: float = 25.0, cpu_nodes: int = 6) -> Snapshot:
 
 
 def test_servers_spread_until_they_are_no_longer_the_bottleneck() -> None:
-    """Eight workers, two on a node: four servers keep up with them on four nodes, and eight on four nodes as well."""
+    """Eight workers, two on a node: four servers keep up with
+    them on four nodes, and eight on four nodes as well.
+    """
     fleet = fleet_of(racks())
     four, eight = placed_roles([WORKERS, servers(4)], fleet), placed_roles([WORKERS, servers(8)], fleet)
 
@@ -174,7 +178,9 @@ def test_servers_keep_to_a_level_that_is_required() -> None:
 
 
 def test_all_reduce_and_nodes_that_sum_stand_beside_the_servers() -> None:
-    """A ring over eight workers moves 2 * 7 / 8 of each GB, one over their four nodes 2 * 3 / 4; with four more it is 1."""
+    """A ring over eight workers moves 2 * 7 / 8 of each GB, one
+    over their four nodes 2 * 3 / 4; with four more it is 1.
+    """
     traffic = traffic_of(placed_roles([WORKERS, servers(4)], fleet_of(racks())))
 
     assert traffic.all_reduce == pytest.approx(2 * 7 / 8 / 25 / EFFICIENCY)
@@ -191,7 +197,9 @@ def test_rates_that_are_not_known_are_said_to_be_assumed() -> None:
 
 
 def test_servers_that_are_to_be_spread_take_as_few_of_a_node_as_they_can() -> None:
-    """Whatever the rule would take: six servers on ten nodes stand on six, and of twelve no three share a node."""
+    """Whatever the rule would take: six servers on ten nodes
+    stand on six, and of twelve no three share a node.
+    """
     six, twelve = (
         placed_roles([WORKERS, replace(servers(pods), spread=Spread.PREFERRED)], fleet_of(racks()))
         for pods in (6, 12)

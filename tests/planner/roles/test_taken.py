@@ -32,7 +32,9 @@ def test_pods_of_a_later_role_get_what_their_kubelet_can_give_them() -> None:
 
 
 def test_cores_that_earlier_pods_take_are_on_the_numa_node_of_their_gpus() -> None:
-    """A worker of four GPUs leaves 8 cores on its side: a reader with one GPU of the other side has its cores there."""
+    """A worker of four GPUs leaves 8 cores on its side: a
+    reader with one GPU of the other side has its cores there.
+    """
     node = numa_node("n", (4, 5), cpus=(48, 20))
     workers = role("worker", 1, 4, 40)
 
@@ -43,7 +45,9 @@ def test_cores_that_earlier_pods_take_are_on_the_numa_node_of_their_gpus() -> No
 @settings(max_examples=examples(300), deadline=None)
 @given(st.data(), st.sets(st.integers(0, 7), max_size=5))
 def test_every_pod_has_its_gpus_and_cores_on_one_numa_node(data: st.DataObject, used: set[int]) -> None:
-    """With single-numa-node, whichever roles came before; of no NUMA node more cores are taken than it has."""
+    """With single-numa-node, whichever roles came before;
+    of no NUMA node more cores are taken than it has.
+    """
     cpus = data.draw(st.tuples(st.integers(4, 48), st.integers(4, 48)))
     node = numa_node("n", sorted(used), cpus=cpus, links=V100)
     roles = [

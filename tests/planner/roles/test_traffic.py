@@ -11,7 +11,9 @@ from arena_topo.planner.roles.servers import NodeLoad, all_reduce_seconds, node_
 def test_a_node_carries_what_its_pods_send_elsewhere(
     workers: int, servers: int, other_workers: int, other_servers: int
 ) -> None:
-    """Transfer by transfer: each worker to each server on another node, and each server to each worker there."""
+    """Transfer by transfer: each worker to each server on
+    another node, and each server to each worker there.
+    """
     parts = servers + other_servers
     sent = sum(1 / parts for _ in range(workers) for _ in range(other_servers))
     sent += sum(1 / parts for _ in range(servers) for _ in range(other_workers))
@@ -21,11 +23,14 @@ def test_a_node_carries_what_its_pods_send_elsewhere(
 
 @pytest.mark.parametrize(("nodes", "helping"), [(2, 1), (4, 0), (4, 2), (8, 3), (8, 8), (16, 5)])
 def test_the_best_split_of_the_summing_is_the_published_one(nodes: int, helping: int) -> None:
-    """A worker's node sums a share x of the parameters, a node without GPUs a share y: the best x, found by trying."""
+    """A worker's node sums a share x of the parameters, a node
+    without GPUs a share y: the best x, found by trying.
+    """
 
     def seconds(x: float) -> float:
         y = (1 - nodes * x) / helping if helping else 0.0
-        # A worker sends all but its own share, and sends what it has summed to all others; a helper to all workers.
+        # A worker sends all but its own share, and sends what it has summed to all others; a helper to all
+        # workers.
         return max((1 - x) + (nodes - 1) * x, nodes * y) / 10
 
     tried = [step / 10_000 / nodes for step in range(10_001)] if helping else [1 / nodes]

@@ -1,7 +1,7 @@
 """``python -m tests.ranks.agent CONFIG``: run the nodes of a test until killed.
 
-It must be the first process of a PID namespace and have a mount namespace of its own, see ``tests/ranks/cluster.py``.
-CONFIG is a file of JSON: the fabric, the images, and how to reach the API server.
+It must be the first process of a PID namespace and have a mount namespace of its own, see
+``tests/ranks/cluster.py``. CONFIG is a file of JSON: the fabric, the images, and how to reach the API server.
 """
 
 import json

@@ -19,7 +19,9 @@ ReadField = Callable[[str], str]
 
 
 def expanded(text: str, values: Mapping[str, str]) -> str:
-    """Return *text* with ``$(NAME)`` replaced by its value, ``$$`` by ``$``, and unknown references as they are."""
+    """Return *text* with ``$(NAME)`` replaced by its value,
+    ``$$`` by ``$``, and unknown references as they are.
+    """
 
     def value(match: re.Match[str]) -> str:
         return "$" if match[1] == "$" else values.get(match[2], match[0])
@@ -33,7 +35,9 @@ def image_environment(host: str) -> dict[str, str]:
 
 
 def environment(container: Object, data: ReadData, field: ReadField) -> dict[str, str]:
-    """Return the variables that a pod gives *container*; later ones win, and may refer to those before them."""
+    """Return the variables that a pod gives *container*;
+    later ones win, and may refer to those before them.
+    """
     values: dict[str, str] = {}
     for source in container.get("envFrom") or []:
         for key, kind in (("configMapRef", "ConfigMap"), ("secretRef", "Secret")):

@@ -1,4 +1,6 @@
-"""Which GPUs of a node are given to which pod: the lowest that are free, as a device plugin's allocator may choose."""
+"""Which GPUs of a node are given to which pod: the lowest
+that are free, as a device plugin's allocator may choose.
+"""
 
 import threading
 from collections.abc import Mapping, Sequence

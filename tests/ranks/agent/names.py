@@ -49,9 +49,11 @@ class Names:
         return "\n".join(lines) + "\n"
 
     def _table(self) -> dict[tuple[str, str, str], str]:
-        """Return the addresses that have a name: (namespace, Service, host) -> address; the Service itself is without a host.
+        """Return the addresses that have a name: (namespace, Service, host) -> address; the Service itself is
+        without a host.
 
-        That of several pods has the address of one of them here, which is enough for anyone who takes the first answer.
+        That of several pods has the address of one of them here, which is enough for anyone who takes the
+        first answer.
         """
         with self._lock:
             slices = list(self._slices.values())

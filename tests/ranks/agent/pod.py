@@ -1,4 +1,6 @@
-"""The life of one pod: its place, its volumes, its containers one after another, their ends, and its removal."""
+"""The life of one pod: its place, its volumes, its
+containers one after another, their ends, and its removal.
+"""
 
 import json
 import re
@@ -75,7 +77,8 @@ class RunningPod:
         if place is None:
             return
         text = names.hosts(self._pod, place.address, resolves=not held(self._pod, Knob.NAMES))
-        # Its files may go at any moment: what is written is heard of by other threads than the one that ends the pod.
+        # Its files may go at any moment: what is written is heard of by other threads than the one that ends
+        # the pod.
         with suppress(FileNotFoundError), (self._folder / "hosts").open("r+") as file:
             file.write(text)
             file.truncate()

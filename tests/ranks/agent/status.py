@@ -56,7 +56,9 @@ def phase(init: Sequence[ContainerState], main: Sequence[ContainerState], *, res
 def pod_status(
     pod: Object, states: Mapping[str, ContainerState], address: str, started_at: str, *, failed: bool = False
 ) -> Object:
-    """Return the status of *pod* at *address*, which is empty before it has one; *failed* overrides its phase."""
+    """Return the status of *pod* at *address*, which is
+    empty before it has one; *failed* overrides its phase.
+    """
     spec = pod["spec"]
     init = [states[each["name"]] for each in spec.get("initContainers") or []]
     main = [states[each["name"]] for each in spec["containers"]]

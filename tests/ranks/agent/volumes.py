@@ -17,7 +17,9 @@ _MEMORY = "2Gi"
 
 @dataclass(frozen=True, slots=True)
 class Volume:
-    """A folder, and what must be mounted on it inside the container's mount namespace: a size in bytes, or nothing."""
+    """A folder, and what must be mounted on it inside the
+    container's mount namespace: a size in bytes, or nothing.
+    """
 
     folder: Path
     memory: int = 0

@@ -14,7 +14,9 @@ def everybody(size: int) -> str:
 
 
 def met(jobs: Jobs, name: str, size: int, after: int = 0) -> list[Rank]:
-    """Return the ranks of the last round after number *after*, once it has *size* of them and each has said that all have met."""
+    """Return the ranks of the last round after number *after*,
+    once it has *size* of them and each has said that all have met.
+    """
 
     def found() -> list[Rank] | None:
         log = jobs.arena("logs", name, "--all").out
@@ -70,7 +72,9 @@ def test_a_rank_that_is_added_joins_the_others(jobs: Jobs) -> None:
 
 
 def test_the_last_node_leaves_and_the_ranks_of_the_others_go_on(jobs: Jobs) -> None:
-    """Of three workers, the third goes with its ranks; those of the others meet once more, in the same containers."""
+    """Of three workers, the third goes with its ranks; those
+    of the others meet once more, in the same containers.
+    """
     flags = ("--gputopology", "--min-workers=2", "--max-workers=3")
     jobs.submit("bert", *flags, workers=3, gpus=2, image="torch", command="exec torchrun meeting --stay")
     before = met(jobs, "bert", 6)

@@ -1,8 +1,9 @@
 """Ranks that reduce in a loop, and one that does not come any more: ``faulty.py FAULT RANK``.
 
-``FAULT``: ``none``, ``sleep``, ``stop`` (a signal), ``lock`` (it waits for itself), ``left`` (it left the loop),
-``barrier`` (it waits in another collective), ``busy`` (it computes forever), ``compute`` (all of them compute in each
-step, long, and continue), ``late`` (it computes ten times as long as the others in each step).
+``FAULT``: ``none``, ``sleep``, ``stop`` (a signal), ``lock`` (it waits for itself), ``left`` (it left the
+loop), ``barrier`` (it waits in another collective), ``busy`` (it computes forever), ``compute`` (all of them
+compute in each step, long, and continue), ``late`` (it computes ten times as long as the others in each
+step).
 """
 
 import os

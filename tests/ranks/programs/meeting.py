@@ -1,7 +1,7 @@
 """A rank of a plain TCP program: all ranks meet at rank 0, learn of each other, and each says whom it met.
 
-What it reads is what torchrun, or the training operator, sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``, ``MASTER_PORT``. With
-``--stay`` it continues until it is ended, as training does.
+What it reads is what torchrun, or the training operator, sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
+``MASTER_PORT``. With ``--stay`` it continues until it is ended, as training does.
 """
 
 import os

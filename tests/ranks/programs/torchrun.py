@@ -1,8 +1,10 @@
-"""What torchrun does for a job's nodes, and no more: it starts the ranks of its node, again whenever nodes come or go.
+"""What torchrun does for a job's nodes, and no more: it starts the ranks of its node, again whenever nodes
+come or go.
 
-It reads what the training operator writes, as torchrun does: ``PET_NNODES``, ``PET_NPROC_PER_NODE``, and either ``MASTER_ADDR``,
-``MASTER_PORT`` and ``PET_NODE_RANK``, or ``PET_RDZV_ENDPOINT`` for an elastic job. That is a name of one of the nodes, which keeps
-the list of all: with ``2:4`` nodes the first round has the first two, and each node that comes or goes begins another round.
+It reads what the training operator writes, as torchrun does: ``PET_NNODES``, ``PET_NPROC_PER_NODE``, and
+either ``MASTER_ADDR``, ``MASTER_PORT`` and ``PET_NODE_RANK``, or ``PET_RDZV_ENDPOINT`` for an elastic job.
+That is a name of one of the nodes, which keeps the list of all: with ``2:4`` nodes the first round has the
+first two, and each node that comes or goes begins another round.
 """
 
 import os
@@ -52,7 +54,9 @@ def stop(ranks: Ranks) -> None:
 
 
 class Register:
-    """The list of the nodes of an elastic job, of which there are from *least* to *most*; it is on one of them."""
+    """The list of the nodes of an elastic job, of which
+    there are from *least* to *most*; it is on one of them.
+    """
 
     def __init__(self, port: int, least: int, most: int) -> None:
         self._least, self._most, self._round = least, most, 0
@@ -98,7 +102,9 @@ def index_of(name: str) -> int:
 
 
 def rounds(host: str, port: int) -> Iterator[tuple[int, int, int]]:
-    """Yield the rounds of an elastic job in which this node takes part: the round, the number of this node, the nodes."""
+    """Yield the rounds of an elastic job in which this node
+    takes part: the round, the number of this node, the nodes.
+    """
     while True:
         try:
             link = socket.create_connection((host, port))

@@ -125,7 +125,9 @@ def test_a_real_text_is_read_whole(name: str) -> None:
     ],
 )
 def test_numa_nodes_are_those_of_the_affinity_column(name: str, expected: list[int | None]) -> None:
-    """Of a range, and without the column, the NUMA node is not known; Grace lists its GPUs' memory behind it."""
+    """Of a range, and without the column, the NUMA node is
+    not known; Grace lists its GPUs' memory behind it.
+    """
     assert expected == [gpu.numa for gpu in parse_matrix(saved(name)).gpus]
 
 
@@ -290,7 +292,9 @@ def test_a_matrix_without_its_nvlinks_is_known_as_such(product: str, machine: st
 
 
 def test_a_matrix_copied_without_its_legend_has_the_links_of_its_product() -> None:
-    """Without the legend nothing tells `topo -mp` from `-m`, and an A100 SXM without NVLinks would be the odd one."""
+    """Without the legend nothing tells `topo -mp` from `-m`,
+    and an A100 SXM without NVLinks would be the odd one.
+    """
     copied = PCIE_ONLY.partition("Legend")[0]
     hardware = parse_matrix(copied, A100, "NVIDIA A100-SXM4-40GB")
     assert ("8xA100-nvswitch", "NVLinks as usual for the product") == (

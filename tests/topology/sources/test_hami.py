@@ -44,7 +44,9 @@ def test_pcie_scores_tell_the_class(score: int, expected: str) -> None:
 
 
 def test_switched_boxes_that_hami_shows_as_pcie_get_their_usual_links() -> None:
-    """HAMi before 2.10 does not see NVSwitches; for an H100 board the links are known, and marked as assumed."""
+    """HAMi before 2.10 does not see NVSwitches; for an
+    H100 board the links are known, and marked as assumed.
+    """
     register = hami_register().replace("Tesla V100-SXM2-16GB", "NVIDIA H100 80GB HBM3")
     reading = read(register=register, score=hami_scores(uniform("SYS", 8)))
 

@@ -26,7 +26,9 @@ _OPEN_PEER = 0x5441
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image has next to this machine's file system: a ``layer`` of files; what it lacks; its user and group."""
+    """What an image has next to this machine's file system: a
+    ``layer`` of files; what it lacks; its user and group.
+    """
 
     layer: Path
     hidden: tuple[str, ...] = ()
@@ -91,7 +93,9 @@ class Container:
         return self._process.poll() is None
 
     def terminate(self) -> None:
-        """Send TERM to the first process of the container, which is init there: only a handler lets it act."""
+        """Send TERM to the first process of the container,
+        which is init there: only a handler lets it act.
+        """
         for pid in self._inits():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM)
@@ -112,7 +116,9 @@ class Container:
         return done.returncode
 
     def inside(self, command: Sequence[str], *, terminal: bool = False) -> list[str]:
-        """Return the words that run *command* in this container; its stdin may be a *terminal* that it controls."""
+        """Return the words that run *command* in this container;
+        its stdin may be a *terminal* that it controls.
+        """
         inits = self._inits()
         if not inits:
             return ["false"]
@@ -124,7 +130,9 @@ class Container:
         return [*enter, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *command]
 
     def terminal(self) -> tuple[int, int]:
-        """Return both ends of a new terminal of the container: that of its user, and that of its processes."""
+        """Return both ends of a new terminal of the container:
+        that of its user, and that of its processes.
+        """
         near = os.open(f"/proc/{self._inits()[0]}/root/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY)
         fcntl.ioctl(near, _UNLOCK, struct.pack("i", 0))
         return near, fcntl.ioctl(near, _OPEN_PEER, os.O_RDWR | os.O_NOCTTY)

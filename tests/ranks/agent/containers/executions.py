@@ -1,4 +1,6 @@
-"""Processes that users start in a container: ``exec``, with pipes or with a terminal of the container's own."""
+"""Processes that users start in a container: ``exec``,
+with pipes or with a terminal of the container's own.
+"""
 
 import contextlib
 import fcntl

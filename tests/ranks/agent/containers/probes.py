@@ -8,7 +8,8 @@ from tests.ranks.agent.containers.container import Container
 
 
 def answers(spec: Object, kind: str, container: Container, ended: threading.Event) -> Iterator[bool]:
-    """Ask the probe of that *kind* in a container's *spec* until *ended*, and yield each change of its answer.
+    """Ask the probe of that *kind* in a container's *spec* until *ended*, and yield each change of its
+    answer.
 
     An answer has changed after as many equal ones as the probe wants; without such a probe there is none.
     """
