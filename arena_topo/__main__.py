@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 
 _OBJECTS = 100_000
-"""Objects that may be created between two collections of garbage; Python's own 700 are for programs that run for long."""
+"""Objects created between two garbage collections; Python's own 700 are for programs that run for long."""
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""The packages of optional extras, which some commands need; if one is missing, an error says what to install."""
+"""The packages of optional extras, which some commands need; a missing one is an error with its cure."""
 
 from importlib.util import find_spec
 

@@ -22,7 +22,7 @@ LARGEST_FILE = 128 * 2**20
 """Bytes of a snapshot, a layout or a matrix: a snapshot of 10,000 nodes has some twenty million."""
 
 LARGEST_SETTING = 4 * 2**20
-"""Bytes of a kubeconfig, a token, a certificate, a template, a profile, or a file of flags or for the pods."""
+"""Bytes of a kubeconfig, token, certificate, template or profile, or of a file of flags or for the pods."""
 
 LONGEST_WAIT = 60.0
 """Seconds in which the writer of a pipe must have written all of it."""
@@ -78,13 +78,13 @@ _NAME = "arena-topo"
 
 
 def home_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$HOME``, by default the account's home; ``/`` for a user without an account, as in a container."""
+    """Return ``$HOME``, by default the account's home; ``/`` without an account, as in a container."""
     home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one
     return Path("/" if home == "~" else home)
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$XDG_CACHE_HOME/arena-topo``, by default below ``~/.cache``: for what can be computed again."""
+    """Return ``$XDG_CACHE_HOME/arena-topo``, by default below ``~/.cache``: what can be computed again."""
     return _folder(env, "XDG_CACHE_HOME", ".cache")
 
 
@@ -94,7 +94,7 @@ def config_folder(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def state_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$XDG_STATE_HOME/arena-topo``, by default below ``~/.local/state``: for what outlives a command."""
+    """Return ``$XDG_STATE_HOME/arena-topo``, by default below ``~/.local/state``: what outlives a command."""
     return _folder(env, "XDG_STATE_HOME", ".local/state")
 
 

@@ -57,7 +57,7 @@ class Agent:
         return value
 
     def run(self, published: str, wait: Callable[[], bool]) -> None:
-        """Publish changes to *published* while *wait* returns True; a failure is reported once and retried."""
+        """Publish changes to *published* while *wait* returns True; report a failure once, and try again."""
         failure = ""
         for looks in count(1):
             try:

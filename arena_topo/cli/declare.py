@@ -105,7 +105,7 @@ def as_click_takes(
 
 
 def value_alone(option: click.Option) -> str:
-    """Return the value of *option* where none is given, nothing for one that needs a value: click's types have no such word."""
+    """Return what *option* means without a value, or nothing if it needs one; click's types cannot say it."""
     return getattr(option.type, "bare", "")
 
 
@@ -146,7 +146,7 @@ _WIDE = 90
 """Columns of text from which on names may take more of a line."""
 
 _FEW = 20
-"""Flags that are read at a glance, without headings; a page with more of them shows those of ``_SHOWN_FIRST``."""
+"""Flags that are read at a glance, without headings; longer pages show only those of ``_SHOWN_FIRST``."""
 
 _WORD = r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+"""
 """A word of a shell's line, quoted parts whole."""
@@ -287,7 +287,7 @@ _SHOWN_FIRST = (
     "--output",
     "--help",
 )
-"""What a page with many flags shows, in this order; ``--help-all`` shows the others as well, under their headings."""
+"""What a page with many flags shows, in this order; ``--help-all`` adds the others, under headings."""
 
 _WHOLE = "arena_topo.whole_help"
 """Key of a context's ``meta``: whether its help leaves nothing out."""
@@ -520,7 +520,7 @@ def _at(origin: str, error: click.UsageError | UsageError) -> UsageError:
 
 
 def usage_error(error: click.UsageError) -> UsageError:
-    """Return click's *error* in the style of this program's own: the flag, what is wrong, and what to type instead."""
+    """Return click's *error* in this program's style: the flag, what is wrong, and what to type instead."""
     path = error.ctx.command_path if error.ctx else "arena-topo"
     see, param = f"{path} --help", getattr(error, "param", None)
     name = _shown_name(param) if param else ""
@@ -653,7 +653,7 @@ def command(
 
 
 def _without_shared_names(params: Iterable[click.Parameter]) -> list[click.Parameter]:
-    """Return *params*; of two with one name the first has it: Arena's ``prune -s`` is not kubectl's ``-s``."""
+    """Return *params* without second ones of a name: ``prune -s`` is Arena's flag, not kubectl's ``-s``."""
     taken: set[str] = set()
     distinct = []
     for param in params:

@@ -76,7 +76,7 @@ def meant(key: str, known: Iterable[str]) -> str:
 
 
 def unknown_flag(key: str, setting: Setting, reason: str, hint: str, known: Iterable[str] = ()) -> UsageError:
-    """Return the error for *key* of a file, which is no flag: *reason*, or why a flag of that name is refused."""
+    """Return the error for *key* of a file, which is not a flag: *reason*, or why that flag is refused."""
     wrong = refusal(f"--{key}") or UsageError(reason, hint=meant(key, known) or hint)
     return UsageError(f"{setting.origin}: {wrong.message}", hint=wrong.hint)
 
@@ -180,7 +180,7 @@ def parse_profile(text: str, path: str) -> Profile:
 
 
 _Node = Any
-"""A node of PyYAML, which is imported only where there is a profile; its ``id`` is not in the library's types."""
+"""A node of PyYAML, which only a profile imports; its ``id`` is missing from the library's types."""
 
 
 def _pairs(node: _Node, path: str) -> list[tuple[str, _Node]]:
@@ -248,7 +248,7 @@ def read_arena_config(env: Mapping[str, str] = os.environ) -> Profile:
 
 
 def parse_arena_config(text: str, path: str) -> Profile:
-    """Return what *text* says; of a key that stands there twice the last one counts, and an empty one says nothing."""
+    """Return what *text* says; the last of two equal keys counts, and an empty value says nothing."""
     found = {}
     for number, line in enumerate(text.splitlines(), start=1):
         key, _, value = line.partition("=")

@@ -75,7 +75,7 @@ def unreserved(
 
 
 def read_text(file: str, flag: str = "--from", most: int = LARGEST_FILE) -> str:
-    """Return the text of *file*, *most* bytes at the most, which *flag* names; ``-`` is stdin. Raises ``UsageError``."""
+    """Return at most *most* bytes of *file*, named by *flag*; ``-`` is stdin. Raises ``UsageError``."""
     try:
         data = read_stream(sys.stdin.buffer, most) if file == "-" else read_bytes(file, most)
     except OSError as error:

@@ -122,7 +122,7 @@ def print_out(text: str) -> None:
 
 
 def print_page(text: str) -> None:
-    """Print *text* as ``print_out`` does; on a terminal, sentences that are too wide for it break between words."""
+    """Print *text* as ``print_out`` does; a terminal breaks sentences that are too wide between words."""
     if width := columns():
         text = broken_between_words(text, width)
     print_out(text)
@@ -134,7 +134,7 @@ def print_document(text: str, form: str) -> None:
 
 
 def columns(stream: TextIO | None = None) -> int | None:
-    """Return the columns of the terminal that *stream* is, or stdout; None if it is not one: what programs read stays whole."""
+    """Return the columns of the terminal at *stream*, by default stdout; None if programs read it, uncut."""
     stream = stream or sys.stdout
     if not stream.isatty():
         return None
@@ -159,10 +159,10 @@ def print_table(fitted: "Fitted", more: str = "-o wide shows them") -> None:
 
 
 def broken_between_words(text: str, width: int) -> str:
-    """Return *text* with its sentences broken to *width* columns; rows of tables, whose columns count, stay as they are.
+    """Return *text* with its sentences broken to *width* columns; rows of tables stay whole.
 
-    For example, at 20 columns ``  - the links lie idle`` becomes ``  - the links lie`` and ``    idle``; at 40, the sentence
-    of ``evidence:  the schema of MPIJob v2beta1 in /openapi/v3`` continues below its first word.
+    At 20 columns ``  - the links lie idle`` becomes ``  - the links lie`` and ``    idle``. At 40
+    the sentence of ``evidence:  the schema of MPIJob v2beta1 in /openapi/v3`` continues below its first word.
     """
     return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
 

@@ -290,7 +290,7 @@ def _admission_policy(subject: Subject) -> CheckResult:
 
 
 def _is_before_1_36(version: str) -> bool:
-    """Whether *version*, such as ``v1.35.2``, is of a Kubernetes that serves the policy only where it is told to."""
+    """Whether *version*, such as ``v1.35.2``, is of a Kubernetes that serves the policy only on request."""
     found = re.match(r"v1\.(\d{1,4})", version)
     return found is not None and int(found[1]) < 36
 

@@ -1,1 +1,1 @@
-"""What the ranks of a running job do, seen from outside: whether they move, and which of them the others wait for."""
+"""What the ranks of a running job do, seen from outside: who moves, and which rank the others wait for."""

@@ -33,7 +33,7 @@ LARGEST_OUTPUT = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class PodAt:
-    """A pod that is asked: its name and node, the container of its ranks, and the GPUs that its plan gave it."""
+    """A pod that is asked: its name and node, the container of its ranks, and its planned GPUs."""
 
     name: str
     node: str
@@ -42,7 +42,7 @@ class PodAt:
 
 
 Run = Callable[[PodAt, Sequence[str]], bytes]
-"""Runs a command in a pod and returns what it printed, ``LARGEST_OUTPUT`` at most. Raises ``ArenaTopoError``."""
+"""Runs a command in a pod and returns up to ``LARGEST_OUTPUT`` of its output. Raises ``ArenaTopoError``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def find(pods: Sequence[PodAt], run: Run) -> Found:
 
 
 def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evidence:
-    """Look at all ranks so many times, two at least, with *pause* seconds in between, all pods at the same time."""
+    """Look at all ranks *looks* times, at least twice, *pause* seconds apart, all pods at the same time."""
     script = f"{proc.LOOK}{py_spy.LOOK}{_LOOP}"
     words = {
         pod.name: (

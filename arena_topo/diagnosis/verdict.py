@@ -66,7 +66,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rank:
-    """One rank, where it runs, and the looks at it in the order of time, at least one; ``gpu`` is None if unknown."""
+    """One rank, where it runs, and at least one look at it, in order of time; ``gpu`` is None if unknown."""
 
     number: int
     pod: str
@@ -92,7 +92,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A rank that is named, or a pod that does not answer (``rank`` is None); ``doing`` says what it was seen to do."""
+    """A rank that is named, or a pod that does not answer (``rank`` is None), and what it was seen doing."""
 
     rank: int | None
     pod: str
@@ -429,7 +429,7 @@ def _moves(rank: Rank, keys: Sequence[_Key]) -> bool:
 
 
 def _stands(rank: Rank) -> bool:
-    """Whether the stack, the CPU time and the bytes of a rank stand still; False where one of them is not known."""
+    """Whether the stack, the CPU time and the bytes of a rank stand still; False if one is unknown."""
     first, last = rank.looks[0], rank.looks[-1]
     span = last.at - first.at
     return (
@@ -462,7 +462,7 @@ def _of_absent(one: Absent) -> str:
 
 
 def _named(ranks: Sequence[Rank]) -> str:
-    """Return ``rank 5 (job-worker-2, n3, GPU 1)``, or ``ranks 4-7 (job-worker-1, n2)`` where they are together."""
+    """Return ``rank 5 (job-worker-2, n3, GPU 1)``, or ``ranks 4-7 (job-worker-1, n2)`` for neighbours."""
     noun = "rank" if len(ranks) == 1 else "ranks"
     pods, nodes = sorted({rank.pod for rank in ranks}), sorted({rank.node for rank in ranks if rank.node})
     where = [*(pods if len(pods) == 1 else ()), *(nodes if len(nodes) == 1 else ())]
@@ -487,7 +487,7 @@ def _verb(count: int, plain: str) -> str:
 # Slow ranks, by many looks at a job that runs.
 
 _MOSTLY, _AT_MOST = 0.8, 0.5
-"""Shares of looks: a slow rank is out of the collective in most, half of the others in no more than so many."""
+"""Shares of looks: a slow rank is outside the collective in most, half of the others in at most so many."""
 
 
 def judge_speed(ranks: Sequence[Rank]) -> Verdict | None:

@@ -80,7 +80,7 @@ def why(
 
 
 def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Verdict:
-    """Return *verdict* with how far the job's log got; steps that come at their usual pace decide what ranks did not."""
+    """Return *verdict* with how far the log got; steps at their usual pace decide what ranks left open."""
     chief = chief_pod(pods)
     if chief is None or not _runs(chief):
         return verdict
@@ -105,7 +105,7 @@ def last_lines(session: Session, pod: Object) -> Iterator[tuple[str, str]]:
 
 
 def _without_ranks(session: Session, view: JobView, pods: Sequence[Object]) -> Verdict | None:
-    """Return what is known without asking a rank: the job has ended, or waits for room, an image or a volume."""
+    """Return what is known without the ranks: the job has ended, or waits for GPUs, an image or a volume."""
     word = view.status.value.lower()
     if view.status.is_final:
         return Verdict(
@@ -190,7 +190,7 @@ def _ended(pod: Object) -> Absent:
 
 
 def _with_nodes(session: Session, evidence: Evidence, gone: Sequence[Absent]) -> Evidence:
-    """Return *evidence* with pods that have ended, and with what their nodes say of pods that do not answer."""
+    """Return *evidence* with pods that have ended, and with what nodes say of pods that do not answer."""
     absent = []
     for number, one in enumerate(evidence.absent):
         asks = one.is_silent and bool(one.node) and number < _MOST_NODES

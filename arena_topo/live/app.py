@@ -116,7 +116,7 @@ class TextPage(Page):
 
 
 class LogPage(Page):
-    """The log of a job as it comes; *lines* yields it, and passes what it waits for to the function that it is given."""
+    """The log of a job as it comes; *lines* yields it, and reports what it waits for to its argument."""
 
     def __init__(self, title: str, lines: Callable[[Callable[[str], None]], Iterator[bytes]]) -> None:
         super().__init__(title)
@@ -582,7 +582,7 @@ class LiveView(App[None]):
 
 
 def run_view(source: Source, *, first: str, cluster: str) -> int:
-    """Show the view until its user leaves it, and return the exit code. Raises the fault that ended it, if one did."""
+    """Show the view until its user leaves it; return the exit code, or raise the fault that ended it."""
     view = LiveView(source, first=first, cluster=cluster)
     view.run()
     if view.failure is not None:

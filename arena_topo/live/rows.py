@@ -1,4 +1,4 @@
-"""The four tables of the live view, as values: what each row says, how important each column is, what a row is about.
+"""The four tables of the live view as values: what each row says and is about, and which columns matter.
 
 ::
 
@@ -52,7 +52,7 @@ Zoom = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its heading, and how soon it goes where there is no room; 0 never goes, higher numbers go first."""
+    """A column: its heading, and its rank in leaving a narrow table, highest first; 0 always stays."""
 
     heading: str
     spare: int = 0
@@ -60,7 +60,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: what it is about, its cells, and by what it is sorted in each way of the table, the first being the usual."""
+    """A row: what it is about, its cells, and what each way of sorting compares, the usual one first."""
 
     about: tuple[str, ...]
     cells: tuple[Line, ...]
@@ -74,7 +74,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the view: its title, its columns and rows, and the names of the ways in which it is sorted."""
+    """A table of the view: its title, its columns and rows, and the names of the ways to sort it."""
 
     title: str
     columns: tuple[Column, ...]
@@ -291,7 +291,7 @@ def _why_it_waits(job: JobView) -> str:
 
 
 def links_table(overview: Overview) -> Table:
-    """Return the links that jobs use: first those that several share, then uplinks, then the links inside nodes."""
+    """Return the links that jobs use: shared ones first, then uplinks, then the links inside nodes."""
     by_link: dict[tuple[str, str, str], list[LinkUse]] = {}
     for use in overview.uses:
         for link in _links(use, overview.snapshot):
@@ -365,7 +365,7 @@ def _sorted_by(order: int, row: Row) -> object:
 
 
 def fitting_columns(table: Table, rows: Sequence[Row], width: int, *, gap: int = 2) -> list[tuple[int, int]]:
-    """Return the positions and the widths of the columns that *width* has room for, the most dispensable left out first.
+    """Return the positions and the widths of the columns that fit *width*; the least important go first.
 
     The last column that stays has the rest of the room, as it is the one with words: they may be cut.
     """

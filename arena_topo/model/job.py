@@ -160,7 +160,7 @@ class MpiOptions:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRange:
-    """How few and how many workers an elastic job may have; with ``grows`` the controller adds some when it can."""
+    """How few and how many workers an elastic job may have; if it ``grows``, the controller adds some."""
 
     least: int
     most: int

@@ -170,7 +170,7 @@ def read_parallelism(text: str, flag: str) -> Parallelism:
 
 
 def _closer(text: str, flag: str) -> tuple[Closer, tuple[int, int]]:
-    """Return which groups are placed closer together, and the weights of pipelines and replicas: ``dp``, ``1:4``."""
+    """Return which groups are placed closer together, and their weights: ``dp``, or ``1:4`` for pp to dp."""
     if text in {choice.value for choice in Closer}:
         return Closer(text), (1, 1)
     pipelines, colon, replicas = text.partition(":")

@@ -147,7 +147,7 @@ class Enforcement(Enum):
 
     @property
     def places_each_worker(self) -> bool:
-        """Whether it decides for each worker by its index, so that the planned GPUs can be enforced as well."""
+        """Whether it decides for each worker by its index, so that planned GPUs can be enforced as well."""
         return self in (Enforcement.ADMISSION, Enforcement.GATES)
 
 
@@ -423,7 +423,7 @@ def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
 
 
 def placed_text(record: PlanRecord) -> str:
-    """Return where the pods of *record* are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``."""
+    """Return where the pods are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``."""
     return f"{pods_text(record)} on {placed_words(len(slots_by_node(record)), record.level, record.domain)}"
 
 

@@ -19,7 +19,7 @@ _POD_LEVEL = frozenset({CPU, "memory"})
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequests:
-    """What a container requests; ``sidecar`` marks an init container that keeps running (restartPolicy Always)."""
+    """What a container requests; a ``sidecar`` is an init container that runs on (restartPolicy Always)."""
 
     requests: Resources
     sidecar: bool = False

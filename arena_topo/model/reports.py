@@ -48,7 +48,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A rate over many draws, in GB/s or images/s: its mean, the lowest, and the share of draws that had one."""
+    """A rate over many draws, in GB/s or images/s: its mean, the lowest, and the share of draws with one."""
 
     mean: float
     worst: float
@@ -91,7 +91,7 @@ class TopologyUnaware:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The scenarios of ``workers`` with ``gpus`` GPUs each, and two topology-unaware schedulers next to them."""
+    """The scenarios of ``workers`` with ``gpus`` GPUs each, and two topology-unaware schedulers as peers."""
 
     workers: int
     gpus: int
@@ -130,7 +130,7 @@ class ShapeCapacity:
 
 @dataclass(frozen=True, slots=True)
 class WholeNodeCapacity:
-    """How many gangs of ``nodes`` wholly free nodes fit side by side, each in one domain: ``now`` and ``empty``.
+    """How many gangs of ``nodes`` wholly free nodes fit at once, each in one domain: ``now`` and ``empty``.
 
     Both are in the order of ``Fragmentation.levels`` without its first, which is the node.
     """
@@ -209,7 +209,7 @@ class LinkUse:
     prediction: Prediction | None = None
 
     def uplinks(self, fabric: Fabric) -> set[tuple[str, str]]:
-        """Return the tiers and domains of *fabric* that the job's traffic leaves: those with some of its nodes.
+        """Return the tiers and domains of *fabric* that the job's traffic leaves, with some of its nodes.
 
         With a node in each of the racks r1 and r2 of the zone z it leaves both racks, and not the zone.
         """
@@ -241,7 +241,7 @@ class Overview:
 
 
 class State(Enum):
-    """How a finding affects jobs: a cluster may lack what is ``ABSENT``, a ``PROBLEM`` keeps jobs from running."""
+    """How a finding affects jobs: a cluster may lack what is ``ABSENT``; a ``PROBLEM`` stops jobs."""
 
     OK = "ok"
     ABSENT = "absent"

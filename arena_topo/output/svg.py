@@ -1,4 +1,4 @@
-"""Pictures of a node (``node_picture``) and of a cluster with a plan (``cluster_picture``), and a page of both.
+"""Pictures of a node (``node_picture``), of a cluster with a plan (``cluster_picture``), and a page of both.
 
 ``topology_page`` has one drawing of the cluster, below it the nodes of the plan, and folded one node of each
 machine type. Pictures and page load nothing and run no scripts. Other drawings are made of the same elements:
@@ -84,7 +84,7 @@ svg .nic { fill: var(--card); stroke: var(--pcie); stroke-width: 1.2; }
 
 @dataclass(frozen=True, slots=True)
 class Headline:
-    """What a drawing says of a plan: a title, lines above it, and how many workers of a job that does not fit each node takes."""
+    """What a drawing says of a plan: a title, lines above it, and how many workers each node could take."""
 
     title: str
     lines: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def titled(tip: str | Sequence[str], *children: str) -> str:
 
 
 def _seen(text: str) -> str:
-    """Return *text* as the content of an element, without markup and characters that XML forbids or that are invisible."""
+    """Return *text* as an element's content, without markup, forbidden characters or invisible ones."""
     return escape(printable(text), quote=False)
 
 
@@ -526,7 +526,7 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
 
 
 def _mark(x: float, y: float, side: float, style: str) -> str:
-    """Return a GPU around a point: a square, or a disc where it is planned, so that no colour has to be told apart."""
+    """Return a GPU around a point: a square, or a disc if planned, so that colour is not all that tells."""
     rounding = side * (0.5 if style == "u0" else 0.23)
     return element("rect", x=x - side / 2, y=y - side / 2, width=side, height=side, rx=rounding, class_=style)
 
@@ -673,7 +673,7 @@ def _style(link: Link) -> str:
 # The cluster as a picture: domains as boxes within boxes, nodes as tiles with a square for each GPU.
 
 _SMALL_FROM = 150
-"""From this many nodes on a cluster is a map of small tiles: a square for each GPU would fill many screens."""
+"""From this many nodes on a cluster is a map of tiles: a square for each GPU would fill many screens."""
 _PER_ROW = 8
 _TITLE_LINE = 26.0
 _STATE_STYLES = {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}
@@ -885,7 +885,7 @@ def _extra(node: GpuNode) -> float:
 
 
 def _room_words(room: NodeRoom) -> str:
-    """Return how much of a job a node takes, or what keeps it off, without a verb: ``fewer than 8 free GPUs``."""
+    """Return how much of a job a node takes, or what prevents it, as a noun: ``fewer than 8 free GPUs``."""
     if room.workers:
         return f"takes {plural(room.workers, 'worker')}"
     return room.obstacle.removeprefix("has ").removeprefix("is ")
@@ -985,7 +985,7 @@ footer { margin-top: 22px; font-size: 12px; }
 
 
 def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
-    """Return the page of *snapshot* as one HTML document that needs no network, with the *headline* of a plan."""
+    """Return *snapshot* as one HTML document that needs no network, with the *headline* of a plan."""
     nodes = list(cluster_domains(snapshot).all_nodes)
     colours = user_colours(nodes)
     planned = [node for node in nodes if _planned_gpus(node)][:MOST_DRAWN]

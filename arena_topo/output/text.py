@@ -104,7 +104,7 @@ WIDER = "a wider terminal shows them"
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """Rows that fit a terminal: ``kept`` are the positions of their columns, ``hidden`` the headings left out."""
+    """Rows that fit a terminal: ``kept`` are the positions of their columns, ``hidden`` other headings."""
 
     rows: Sequence[Sequence[str]]
     kept: Sequence[int]

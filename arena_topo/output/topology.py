@@ -69,7 +69,7 @@ def available(node: GpuNode) -> int:
 
 
 def gpu_count(node: GpuNode) -> int:
-    """Return how many GPUs of *node* a view draws: those of its links, else listed ones, else counted ones."""
+    """Return how many GPUs of *node* a view draws: those with links, else listed ones, else counted ones."""
     return node.links.size if node.links is not None else len(node.gpus) or min(node.gpu_total, _MOST_DRAWN)
 
 
@@ -80,7 +80,7 @@ def cluster_domains(snapshot: Snapshot) -> Domain:
 
 
 def select_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
-    """Return *snapshot* with only the nodes *names*, or those of the domains *names*; all of them without a name.
+    """Return *snapshot* with only the nodes or domains that *names* name; all of it without a name.
 
     Raises ``UsageError`` for a name that neither a node nor a domain of the fabric has.
     """
@@ -216,7 +216,7 @@ def _head(root: Domain, snapshot: Snapshot, count: int, width: int | None) -> It
 def _below(
     domain: Domain, indent: str, *, with_nodes: bool, width: int | None = None, remarks_below: bool = False
 ) -> Iterator[Line]:
-    """Yield the lines below *domain*, in full, with the remarks on a node below it, or as *width* has room for them."""
+    """Yield the lines below *domain*, in full with the remarks on their nodes, or those that fit *width*."""
     children: list[Domain | GpuNode] = [*domain.domains, *(domain.nodes if with_nodes else ())]
     for child in children:
         last = child is children[-1]

@@ -107,7 +107,7 @@ def _convolution(name: str, channels: int, width: int, *, kernel: int, size: int
 
 
 def _normalised(name: str, channels: int, width: int, *, kernel: int, size: int) -> Layer:
-    """Return a convolution without bias and its batch normalisation, which has a scale and a shift per channel."""
+    """Return a convolution without bias, and its batch normalisation with a scale and shift per channel."""
     return _convolution(name, channels, width, kernel=kernel, size=size, extra=2 * width)
 
 
@@ -132,7 +132,7 @@ _DDP_FIRST_BUCKET = 1 * _MEBIBYTE
 
 @dataclass(frozen=True, slots=True)
 class Gradient:
-    """What one layer adds to the exchange: when it is ready, counted from the start of the step, and its volume."""
+    """What one layer adds to the exchange: its volume, and when it is ready, from the start of the step."""
 
     ready: float
     volume: int
@@ -161,7 +161,7 @@ def gradients(network: Network, compute: float) -> list[Gradient]:
 
 
 def horovod_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
-    """Fuse what became ready in one cycle of 5 ms, up to 64 MiB (Horovod's defaults, ``docs/tensor-fusion.rst``).
+    """Fuse what became ready in a cycle of 5 ms, up to 64 MiB (Horovod's ``docs/tensor-fusion.rst``).
 
     The cycles run by their own clock: the last gradients wait for half a cycle, which is the mean. Gradients
     of 1 MiB that are ready at 2, 3 and 9 ms make two buckets: the last cycle ends at 11.5 ms, the one before
@@ -205,7 +205,7 @@ EXCHANGES: Mapping[str, Fusing] = {"horovod": horovod_buckets, "ddp": ddp_bucket
 
 
 def all_reduce(volume: float, ranks: int, ring: RingSpeed) -> float:
-    """Return the seconds of an all-reduce over a ring: 2(n-1) hops, 2(n-1)/n of the volume at the bus bandwidth.
+    """Return the seconds of a ring all-reduce: 2(n-1) hops, 2(n-1)/n of the volume at the bus bandwidth.
 
     Source: nccl-tests, ``doc/PERFORMANCE.md``. Four ranks exchange 1 GB at 10 GB/s: 6 hops of 1 ms, and 1.5
     GB.

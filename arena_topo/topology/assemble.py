@@ -336,7 +336,7 @@ class _Load:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What does not depend on pods: the nodes, the hardware of each, and the pods that hold devices by claims.
+    """What does not depend on pods: the nodes, the hardware of each, and the pods that hold claimed devices.
 
     ``resources`` are those by which the nodes offer their GPUs.
     """
@@ -408,7 +408,7 @@ def is_alike(before: NodeFacts, after: NodeFacts) -> bool:
 def assembled(
     objects: ClusterObjects, *, cluster: str = "", taken: str = "", levels: Sequence[str] = ()
 ) -> tuple[Snapshot, Layout]:
-    """Return the snapshot of a cluster at the RFC 3339 instant *taken*, and what of it does not depend on its pods.
+    """Return a cluster's snapshot at the RFC 3339 instant *taken*, and the part that ignores its pods.
 
     *levels* are label keys, coarse to fine, that replace the detected tiers of the fabric. Whatever cannot be
     read is left out and named in the snapshot's warnings.

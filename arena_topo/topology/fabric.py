@@ -1,4 +1,4 @@
-"""The tree of network domains over the nodes: as a topology object declares it, or else as node labels nest."""
+"""The tree of network domains over the nodes: as a topology object declares it, or as node labels nest."""
 
 import re
 import warnings
@@ -43,7 +43,7 @@ class _HyperNode:
 def read_hyper_nodes(
     nodes: Mapping[str, Labels], objects: Iterable[RawObject], problems: list[str]
 ) -> Fabric:
-    """Return the fabric that HyperNodes make of *nodes*, which are given with their labels; empty without any.
+    """Return the fabric that HyperNodes make of *nodes*, given with their labels; empty without any.
 
     What cannot be read is added to *problems*.
     """
@@ -308,14 +308,14 @@ def _count(values: Sequence[str]) -> int:
 
 
 def _nests(coarse: Sequence[str], fine: Sequence[str]) -> bool:
-    """Whether each domain of *fine* lies in one domain of *coarse*; both give the domains of the nodes in order."""
+    """Whether each domain of *fine* lies in one domain of *coarse*, both by node, in the same order."""
     parents: dict[str, str] = {}
     pairs = [(above, below) for above, below in zip(coarse, fine, strict=True) if below]
     return all(parents.setdefault(below, above) == above for above, below in pairs)
 
 
 def _same_source(coarse: str, fine: str) -> bool:
-    """Whether one source writes both keys, and in this order: then it means two domains where parents share a name.
+    """Whether one source writes both keys in this order: then parents that share a name are two domains.
 
     Racks are often numbered again in every zone: r1 of zone z1 and r1 of zone z2 are two racks.
     """
@@ -450,7 +450,7 @@ def _fabric(nodes: Sequence[GpuNode], tiers: LabelTiers) -> Fabric:
 
 
 def _with_unique_names(paths: Mapping[str, tuple[str, ...]], depth: int) -> dict[str, tuple[str, ...]]:
-    """Return *paths* with one name for each domain: where several parents share a name, the parent's comes first.
+    """Return *paths* with one name for each domain: a shared name is preceded by its parent's.
 
     Rack r1 in zone z1 and rack r1 in zone z2 become z1/r1 and z2/r1; r2, which is in z1 only, stays r2.
     """

@@ -156,7 +156,7 @@ _GRAPH_TABLE: Table = (Field("links", list_of(record(Link, _LINK))), Field("matr
 
 
 def _write_graph(graph: LinkGraph) -> dict[str, Any]:
-    """Return a link graph as its distinct links, and the matrix of their indices, a string of numbers for each row.
+    """Return a link graph as its distinct links and the matrix of their indices, a string for each row.
 
     For example, two GPUs joined by two NVLinks are ``{"links": [{"class": "X"}, {"class": "NV", "count": 2,
     "gbps": 50.0}], "matrix": ["0 1", "1 0"]}``.
@@ -167,7 +167,7 @@ def _write_graph(graph: LinkGraph) -> dict[str, Any]:
 
 
 def _read_graph(value: object, place: str) -> LinkGraph:
-    """Return the graph at *place*: every pair has one link, the same both ways, and no GPU links to itself."""
+    """Return the graph at *place*: each pair has one link, the same both ways, and no GPU links to itself."""
     values = read_fields(_GRAPH_TABLE, value, place)
     links, rows = values["links"], [row.split() for row in values["matrix"]]
     for row in rows:
@@ -195,7 +195,7 @@ _TOP: Table = (
 
 
 def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
-    """Return *snapshot* as a document of plain dicts, lists, strings and numbers; empty parts are left out."""
+    """Return *snapshot* as a document of dicts, lists, strings and numbers; empty parts are left out."""
     gpus, links, nics = Shelf(_GPUS), Shelf(_GRAPH), Shelf(_NICS)
     table, paths = _node_table(gpus.form, links.form, nics.form), snapshot.fabric.paths
     own = tuple(field for field in table if field.key != "path")
@@ -279,7 +279,7 @@ _YAML = re.compile(r"^\s*[\"']?apiVersion[\"']?\s*:", re.MULTILINE)
 
 
 def open_topology(text: str, source: str, product: str = "") -> Snapshot:
-    """Return the snapshot in *text*, or a snapshot of the one machine whose topology it shows, with all GPUs free.
+    """Return the snapshot in *text*, or one of the machine whose topology it shows, with all GPUs free.
 
     *source* is the file's name; *product* names the GPUs where a matrix leaves them open. Raises
     ``DocumentError`` naming the place and the reason.

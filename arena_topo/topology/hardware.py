@@ -219,7 +219,7 @@ def product_of_pci_device(device: str) -> str:
 
 
 def memory_of(name: str) -> int:
-    """Return the memory of the GPU called *name* in MiB: as the name says, else as the product has it, else 0."""
+    """Return the memory of the GPU *name* in MiB: as the name says, else as the product has it, else 0."""
     size = re.search(r"(\d+)\s?GB", name, re.IGNORECASE)
     if size and "GH200" not in name:  # the name of GH200 counts the memory of its CPU
         return int(size.group(1)) * 1024

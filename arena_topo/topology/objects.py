@@ -57,7 +57,7 @@ def skipped(name: str, error: Exception) -> str:
 
 
 def identity(obj: object, kind: str = "") -> str:
-    """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``; *kind* as in ``read_each``."""
+    """Return what an object is called, such as ``ConfigMap kube-system/gpu-1``; *kind*: see ``read_each``."""
     # Objects are named because they are malformed: naming them must not raise in turn.
     meta = obj.get("metadata") if isinstance(obj, Mapping) else None
     meta = meta if isinstance(meta, Mapping) else {}
@@ -316,7 +316,7 @@ class PodFacts:
 
     @property
     def occupies(self) -> bool:
-        """Whether the pod takes room on its node: it is bound, perhaps not running yet, and has not finished."""
+        """Whether the pod takes capacity of its node: it is bound, running or not, and has not finished."""
         return bool(self.node) and self.phase not in _FINISHED
 
 

@@ -23,6 +23,8 @@ class RealArena(Arena):
         path = f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}"
         return {
             "HOME": str(self.home),
+            # It writes the rendered job into a temporary file, and leaves it there.
+            "TMPDIR": str(self.home),
             "USER": "tester",
             "PATH": path,
             "KUBECONFIG": str(self.kubeconfig),

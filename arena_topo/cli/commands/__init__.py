@@ -6,10 +6,10 @@ modules of its own, so that they import nothing else.
 
 A new command needs three things:
 
-1. a module of its name, with a frozen value of its flags and a function (``arena_topo.cli.declare`` shows how); it
-   imports what only its run needs within the function, so that ``--help`` stays fast;
-2. a line in the table of ``arena_topo/cli/app.py``, which repeats the first sentence of its help (a command below a
-   group such as ``top`` is added to the group, in the group's module, instead);
+1. a module of its name, with a frozen value of its flags and a function (``arena_topo.cli.declare`` shows
+   how); it imports what only its run needs within the function, so that ``--help`` stays fast;
+2. a line in the table of ``arena_topo/cli/app.py``, which repeats the first sentence of its help (a command
+   below a group such as ``top`` is added to the group, in the group's module, instead);
 3. a test file of its name in ``tests/cli/commands``.
 
 ``make docs`` then writes its help into the reference. A command prints data on stdout and everything else on

@@ -128,7 +128,7 @@ def _rows_of_command(defaults: Defaults, name: str, options: Sequence[click.Opti
 
 
 def _rows(defaults: Defaults, commands: _Commands) -> Iterator[Row]:
-    """Yield every flag that is set, the strongest setting first: a variable, then the profile, then Arena's file."""
+    """Yield every flag that is set, the strongest first: a variable, then the profile, then Arena's file."""
     by_key = {key_of(option.opts): option for options in commands.values() for option in options}
     names = {name[2:]: option for option in by_key.values() for name in option.opts if name.startswith("--")}
     for option in by_key.values():

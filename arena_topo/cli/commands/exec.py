@@ -175,7 +175,7 @@ def _is_terminal() -> bool:
 
 
 def _pass_input(process: "RemoteProcess", typed: int | None, resized: int | None) -> None:
-    """Pass on what comes from *typed* and the window's size when *resized* says so: one thread sends everything."""
+    """Pass on what is typed, and the window's size when *resized* says so: one thread sends everything."""
     watched = [handle for handle in (typed, resized) if handle is not None]
     # The process may have ended meanwhile, which the other end reports.
     with suppress(ConnectionFailed, OSError):
@@ -203,7 +203,7 @@ def _tell_size(process: "RemoteProcess") -> None:
 
 @contextmanager
 def _terminal(*, raw: bool) -> Iterator[int | None]:
-    """Hand every key to the remote terminal, Ctrl-C too; yield what can be read after the window has changed its size."""
+    """Hand every key to the remote terminal, Ctrl-C too; yield what becomes readable when it is resized."""
     if not raw:
         yield None
         return

@@ -129,7 +129,7 @@ def _print_table(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> 
 
 
 def _fitted(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> "Fitted":
-    """Return the table of *jobs* as far as the terminal has room for it, whole where *wide* asks for all of it."""
+    """Return the table of *jobs* with the columns that fit the terminal, or all of them if *wide*."""
     from arena_topo.output.job import SPARE, job_list_rows
     from arena_topo.output.text import fitted
 

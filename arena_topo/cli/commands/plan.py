@@ -199,7 +199,7 @@ def _command(
     optional: str = "name, image and command",
     remark: str = "",
 ) -> click.Command:
-    """Return ``plan`` *word*, which plans *job*, as its help calls it; what is *optional* may be left out there."""
+    """Return ``plan WORD``, which plans *job*, as its help calls it; *optional* flags may be left out."""
     shown = "\n".join(f"  arena-topo {example}" for example in examples)
     kind, text = JOB_KINDS[word], _HELP.format(job=job, optional=optional, remark=remark, examples=shown)
     return command(word, _PlanJobFlags, cls=FileCommand, parts={"job": kind.flags}, help=text)(

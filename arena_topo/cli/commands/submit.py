@@ -88,7 +88,7 @@ class CreationFlags:
     output: str | None = printed_objects()
 
     def check(self, word: str) -> None:
-        """Raise ``UsageError`` where the flags contradict each other; ``arena-topo plan`` *word* shows only a plan."""
+        """Raise ``UsageError`` if the flags contradict each other; ``plan`` *word* shows only a plan."""
         if self.show_plan and self.dry_run is not DryRun.SERVER:
             raise UsageError(
                 "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
@@ -421,7 +421,7 @@ def _own(job: "Object") -> str:
 
 
 def _namespace_of(job: "Object", connection: KubeFlags) -> str:
-    """Return the namespace of *job*. Raises ``UsageError`` where -n names another than the manifest, as kubectl does."""
+    """Return the namespace of *job*. Raises ``UsageError`` if -n names another one, as kubectl does."""
     from arena_topo.kube.kubeconfig import default_namespace
 
     if connection.namespace and _own(job) not in ("", connection.namespace):

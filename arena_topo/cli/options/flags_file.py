@@ -83,7 +83,7 @@ def _content(text: str) -> _Content:
 
 
 def command_of_file(words: Sequence[str], verb: str, kinds: Iterable[str]) -> str:
-    """Return the command of *verb* that takes the file which -f names in *words*: one of *kinds*, or ``manifest``.
+    """Return the command of *verb* for the file that -f names in *words*: one of *kinds*, or ``manifest``.
 
     Raises ``UsageError`` for flags whose kind of job nothing says, and for what describes no job.
     """
@@ -194,7 +194,7 @@ class FileCommand(JobCommand):
         return super().parse_args(ctx, args)
 
     def _opts(self, ctx: click.Context, args: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
-        """Return what click's parser makes of *args*, before any flag reads its text: by name, and the other words."""
+        """Return how click splits *args* before any flag reads its text: flags by name, and the rest."""
         words = as_click_takes(self._options(), _before_argv(args)).words
         with augment_usage_errors(ctx):
             opts, _, _ = self.make_parser(ctx).parse_args(words)

@@ -469,7 +469,7 @@ class JobCommand(FlagCommand):
 def common_job(
     flags: CommonJobFlags, *, command: tuple[str, ...], namespace: str, least_workers: int
 ) -> "JobSpec":
-    """Return the job as far as the flags of every kind describe it, with *least_workers* at least. Raises ``UsageError``."""
+    """Return the job that the flags of every kind describe, with *least_workers*. Raises ``UsageError``."""
     from arena_topo.model.job import Compute, JobSpec, RunOptions
 
     validation.check_job_name(flags.name)

@@ -1,4 +1,4 @@
-"""The kinds of jobs as they are typed: one line of ``JOB_KINDS`` each, with its flags and the job that they describe."""
+"""The kinds of jobs as they are typed: ``JOB_KINDS`` has the flags of each, and what job they describe."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -98,7 +98,7 @@ def worker_range(flags: ElasticFlags) -> "WorkerRange | None":
 def with_nodes(
     elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int | None
 ) -> "tuple[WorkerRange | None, int | None]":
-    """Return the range and the number of workers that torchrun's ``--nnodes`` gives next to the others' flags, None for no number.
+    """Return the range and the number of workers with torchrun's ``--nnodes``; None for no number.
 
     ``--nnodes=4`` is ``--workers=4``, and ``--nnodes=2:8`` is ``--min-workers=2 --max-workers=8``.
     """
@@ -123,7 +123,7 @@ def with_nodes(
 def elastic_job(
     job: "JobSpec", elastic: "WorkerRange | None", workers: int | None, *, grow: bool
 ) -> "JobSpec":
-    """Return *job* as an elastic one, which starts with at most *workers*, or with as many as fit where none are given.
+    """Return *job* as an elastic one that starts with at most *workers*; without them, with all that fit.
 
     *grow*: the controller may give it more later. Raises ``UsageError``.
     """
@@ -324,7 +324,7 @@ _SEQUENCE = "job-role-sequence"
 
 
 def role_sequence(text: str, flag: str) -> tuple[str, ...]:
-    """Roles in the order in which their pods are created, by name or first letter: ``Worker,PS`` or ``w,p``."""
+    """Roles in the order in which their pods are created, by name or initial: ``Worker,PS`` or ``w,p``."""
     named = []
     for word in text.split(","):
         key = word.strip().lower()
@@ -521,7 +521,7 @@ def _tf_job(job: "JobSpec", flags: TfFlags) -> "JobSpec":
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobKind:
-    """A kind of job as it is typed: ``submit WORD``, with *flags*; *described* adds to a job what only this kind has.
+    """A kind of job as it is typed: ``submit WORD`` with *flags*; *described* adds what only this kind has.
 
     *needed* is the flag that it cannot do without, next to its name; a runtime has an image, and a command as
     well.
@@ -607,7 +607,7 @@ def plannable_job(
     argv: tuple[str, ...] | None,
     namespace: str,
 ) -> "JobSpec":
-    """Return the job; what a plan does not depend on may be left out, and gets any valid value. Raises ``UsageError``."""
+    """Return the job; what a plan ignores may be missing, and gets any valid value. Raises ``UsageError``."""
     from arena_topo.model.job import RuntimeRef
 
     given: dict[str, Any] = {"name": flags.name or "job", "image": flags.image or "none"}

@@ -39,7 +39,7 @@ def _may_be_queue(word: str) -> bool:
 
 
 def _queue_name(text: str, flag: str) -> str:
-    """Return the name of a gang scheduler's queue, or Arena's switch, which has no name: kube-queue holds the job."""
+    """Return the name of a gang scheduler's queue, or Arena's nameless switch: kube-queue holds the job."""
     from arena_topo.model.validation import check_object_name
 
     if text in ("", "false"):

@@ -29,7 +29,7 @@ _LATE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The last step in a log and when it was printed; ``pace`` is the usual time between two such lines, in seconds."""
+    """The last step in a log, and when it was printed; ``pace`` is the usual time between two, in seconds."""
 
     step: int
     at: datetime

@@ -1,4 +1,4 @@
-"""What Linux says of each process under /proc, to who runs as the same user: nothing has to be installed for it.
+"""What Linux says of each process under /proc, to processes of the same user, with nothing installed.
 
 It tells stopped ranks, sleeping ones and those whose bytes flow. It cannot tell a collective from another,
 nor polling from computing; a process of another user keeps all but its state to itself, and says 0 for
@@ -91,7 +91,7 @@ class _Process:
 
 
 def find_ranks(output: str) -> list[RankProcess]:
-    """Return the processes that are ranks, of what ``FIND`` printed: one for each rank, without what it started itself.
+    """Return the ranks among the processes that ``FIND`` printed, without the processes that they started.
 
     For example, of a shell that waits for Python, whose data is loaded by two further processes, it is the
     Python that the shell has started.
@@ -198,7 +198,7 @@ def _after_time(facts: dict[str, str], name: str) -> str:
 
 
 def _moved(words: list[str]) -> int | None:
-    """Return the bytes read and written by any system call but those of sockets alone: ``rchar: 1 wchar: 2 ...``."""
+    """Return the bytes of system calls on anything but sockets: ``rchar: 1 wchar: 2 ...``."""
     counts = {
         name: int(value)
         for name, value in zip(words[::2], words[1::2], strict=False)

@@ -1,4 +1,4 @@
-"""The stacks of Python processes, where the image has py-spy: the one source that tells a collective from another.
+"""The stacks of Python processes, if the image has py-spy: only they tell one collective from another.
 
 It needs the user of the rank, or CAP_SYS_PTRACE, and a node whose Yama lets a process look into its
 siblings. Native frames show MPI's calls, of which Python knows nothing; the symbols of torch are too large

@@ -138,7 +138,7 @@ def fitted(value: Any, part: Part) -> Any:
 
 
 def misfit(value: Any, shape: Shape, place: str = "") -> str:
-    """Return what of *value* does not fit *shape*, as in ``metadata.labels must be a mapping``; empty if all fits."""
+    """Return how *value* misfits *shape*: ``metadata.labels must be a mapping``; empty if it fits."""
     match shape:
         case Part() | Named():
             if not isinstance(value, dict):
@@ -224,7 +224,7 @@ def _of_mapping(value: dict[str, Any], shapes: Mapping[str, Shape]) -> dict[str,
 
 
 def take(obj: Mapping[str, Any], key: str, kind: type[Value], default: Value | None = None) -> Value:
-    """Return the value of *kind* at *key*, or *default* if it is absent or null; without one it must be there.
+    """Return the value of *kind* at *key*, or *default* if absent or null; without one it must be there.
 
     A string may be empty only where that is its default.
     """

@@ -91,7 +91,7 @@ def total(parts: Iterable[Resources]) -> dict[str, int]:
 
 
 def times(quantity: str, numerator: int, denominator: int = 1) -> str:
-    """Return *quantity* times a ratio, in its base unit (cores, bytes, devices), rounded up to a thousandth."""
+    """Return *quantity* times a ratio, in its base unit (cores, bytes, devices), rounded up to 0.001."""
     value = parse_quantity(quantity) * numerator / denominator
     rounded = value.quantize(Decimal("0.001"), rounding="ROUND_CEILING").normalize()
     # Without :f a normalized 100 would be written as 1E+2.

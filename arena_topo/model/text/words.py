@@ -29,15 +29,17 @@ def elided(text: str, longest: int) -> str:
 
 
 def last_part(name: str) -> str:
-    """Return a label key without its prefix, as people say it: ``zone`` for ``topology.kubernetes.io/zone``."""
+    """Return a label key without its prefix: ``zone`` for ``topology.kubernetes.io/zone``."""
     return name.rpartition("/")[2]
 
 
 def placed_words(nodes: int, level: str, domain: str) -> str:
     """Return where so many *nodes* are, by their closest domain.
 
-    >>> placed_words(1, "node", "a"), placed_words(2, "example.com/rack", "r0"), placed_words(9, "cluster", "cluster")
-    ('node a', '2 nodes in rack r0', '9 nodes in the cluster')
+    >>> placed_words(1, "node", "a"), placed_words(2, "example.com/rack", "r0")
+    ('node a', '2 nodes in rack r0')
+    >>> placed_words(9, "cluster", "cluster")
+    '9 nodes in the cluster'
     """
     if level == "node":
         return f"node {domain}"
@@ -52,7 +54,7 @@ def written_rate(rate: float | None) -> str:
 
 
 def written_bytes(count: float) -> str:
-    """Return *count* bytes in the largest fitting unit, with three digits: ``10.2 TiB``, ``80 GiB``, ``512 B``."""
+    """Return *count* bytes in the largest unit that fits, in three digits: ``10.2 TiB``, ``80 GiB``."""
     value, unit = float(count), 0
     # What is written as 1024 GiB is a whole TiB.
     while round(value) >= _KIBI and unit < len(_BINARY) - 1:

@@ -108,7 +108,7 @@ def _size_of(anchor: str, sizes: Mapping[str, int]) -> int:
 
 
 def dump(value: Any) -> str:
-    """Return *value* as a block-style YAML document with its keys in order and every string value in quotes."""
+    """Return *value* as a block-style YAML document, its keys in order and every string value in quotes."""
     import yaml
 
     # The width keeps PyYAML from folding long strings over several lines.
@@ -140,7 +140,7 @@ def _dumper() -> type[Any]:
     import yaml
 
     class QuotingDumper(yaml.SafeDumper):
-        """The safe dumper that writes string values in double quotes, and keys bare where they are plain words."""
+        """The safe dumper that writes string values in double quotes, and keys bare if they are plain."""
 
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the base class calls it by this name
             """Write repeated values again: readers of manifests do not expect anchors."""

@@ -33,7 +33,7 @@ _NVLINK_RATE = 25.0
 
 _AMPERE = re.compile(r"A(100|800)(?!\d)")
 _AMPERE_NVLINK = 232 / 300
-"""Of A100's twelve links, however they are wired: 232 GB/s behind switches, and 220 were measured on a mesh of
+"""Of A100's twelve links, in any wiring: 232 GB/s behind switches, and 220 were measured on a mesh of
 four (forums.developer.nvidia.com/t/224173, all-to-all)."""
 
 
@@ -338,7 +338,7 @@ class RingOrder:
 def rotated_for_workers(
     graph: LinkGraph, ring: Sequence[int], gpus: int, places: Sequence[Place] = ()
 ) -> Sequence[int]:
-    """Return *ring* rotated so that cutting it into workers of *gpus* GPUs keeps the best links within the workers.
+    """Return *ring* rotated so that workers of *gpus* GPUs each keep the best links when it is cut.
 
     Workers that cannot see each other's GPUs exchange nothing over the hops that are cut. The ring 0 1 2 3
     with two links on the hops 1-2 and 3-0 and one on the others becomes 1 2 3 0: the workers 1-2 and 3-0 keep

@@ -97,7 +97,7 @@ def joined_of_every_set(adjacent: Sequence[int]) -> bytes:
 
 
 def _with(gpu: int, size: int) -> int:
-    """Return the plane of the sets of *size* GPUs with *gpu*: of two GPUs, 0b1010 for the first, 0b1100 for the other."""
+    """Return the plane of the sets of *size* GPUs with *gpu*: for GPU 0 of two 0b1010, for GPU 1 0b1100."""
     plane, width = ((1 << (1 << gpu)) - 1) << (1 << gpu), 2 << gpu
     while width < 1 << size:
         plane |= plane << width
@@ -116,7 +116,7 @@ def _spread(plane: int, count: int) -> bytes:
 def best_by_size(
     rates: Sequence[float], sizes: Sequence[int], strides: Sequence[int], radices: Sequence[int]
 ) -> tuple[list[float], list[float]]:
-    """Return each set's worth, the sum over k of the best of its subsets of k GPUs, and the best rate by size.
+    """Return each set's worth, the sum over k of its best subset of k GPUs, and the best rate by size.
 
     Sets are numbers in mixed radix: a digit for each class of GPUs that may be exchanged, with its stride.
     *rates* and *sizes* are those of each set; rates have three decimals.
@@ -167,8 +167,8 @@ def best_by_size(
 _MOST_STATES = 70_000
 """Machines with more states than this are not valued."""
 _USUAL = 32
-"""On machines of more GPUs than this a state takes so much longer to rate that fewer of them are valued: as many as the
-square of the number of GPUs is larger, 1,093 on one of 256."""
+"""With more GPUs than this a state takes so much longer that the bound falls with the square of their
+number: 1,093 states on a machine of 256."""
 _QUICK = 1_000
 """Tables of so few states are computed faster than they are read."""
 
@@ -213,7 +213,7 @@ class SetValues:
         self._name = f"worth-{name}"
 
     def state(self, mask: int) -> int:
-        """Return the state of the set *mask*: the numbers of members of each class as digits in mixed radix."""
+        """Return the state of the set *mask*: members of each class as digits in mixed radix."""
         # The usual case of at most eight GPUs, in the innermost loop.
         if len(self._bytes) == 1:
             return self._bytes[0][mask]
@@ -491,7 +491,7 @@ class _Island:
         return 0.0 if self._uniform or self._packs else self._links.even_rate()
 
     def fewest_of_every_set(self) -> tuple[list[int], bytes]:
-        """Return, by mask, the fewest links of any member to the others, and whether direct links connect them."""
+        """Return, by mask, any member's fewest links to the others, and whether direct links connect them."""
         return self._links.fewest_of_every_set()
 
     def closed_rings(self, mask: int) -> int:
@@ -506,7 +506,7 @@ class _Island:
 
 
 class _DirectLinks:
-    """The direct links of a machine: a mesh of 16 GPUs has 65,536 sets to look at, and few sets of 256 GPUs are."""
+    """The direct links of a machine: looking at all 65,536 sets is only affordable up to 16 GPUs."""
 
     def __init__(self, graph: LinkGraph, machine: str) -> None:
         size = range(graph.size)

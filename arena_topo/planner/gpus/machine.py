@@ -60,7 +60,7 @@ class ZoneRule:
         )
 
     def first(self, free: int, k: int) -> int:
-        """Return an allowed set of *k* of the GPUs *free*: the lowest of the NUMA nodes that give the most."""
+        """Return an allowed set of *k* of the GPUs *free*, from the first of the NUMA nodes with most."""
         mask = 0
         for zone, most in sorted(zip(self.zones, self.most, strict=True), key=lambda entry: -entry[1]):
             taken = most if self.shares else min(most, k - mask.bit_count())
@@ -68,7 +68,7 @@ class ZoneRule:
         return mask
 
     def cut(self, ring: Sequence[int]) -> tuple[int, ...]:
-        """Return *ring*, positions of an allowed set, so that each worker's part of it is what the kubelet can give.
+        """Return *ring*, positions of an allowed set, cut into shares that the kubelet can give.
 
         The ring 0 4 1 5 of the example becomes 0 1 4 5: one worker on each NUMA node.
         """
@@ -115,7 +115,7 @@ class IsolatedPods:
     has_links: bool
 
     def rate(self, nics: int, busbw: float) -> float:
-        """Return what a pod has, in GB/s, where the set has so many *nics* near and *busbw* over its links."""
+        """Return a pod's rate in GB/s for a set with so many *nics* near and *busbw* over its links."""
         inside = busbw if self.has_links else inf
         return round(min(nics * self.nic, inside), _DECIMALS) if nics else inside
 
@@ -141,7 +141,7 @@ class _Ranking:
         kinds: Sequence[Sequence[int]],
         size: int,
     ) -> None:
-        """Take what sets are compared by, and the GPUs by interchangeability, each kind in order of position."""
+        """Take what sets are compared by, and the classes of interchangeable GPUs in order of position."""
         self._values = values
         self._locality = locality
         self._closed_rings = closed_rings
@@ -417,7 +417,7 @@ class Machine:
         return GpuChoice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
     def loss(self, free: int, mask: int) -> float:
-        """Return what the GPUs *free* lose in value when *mask* of them are taken; 0.0 where it is not known."""
+        """Return what the GPUs *free* lose in value if *mask* of them are taken; 0.0 if unknown."""
         if not self._values.are_few:
             return 0.0
         return round(self._values.value(free) - self._values.value(free ^ mask), 3)
@@ -457,7 +457,7 @@ class MachineCatalog:
         return entry[2]
 
     def _graph_id(self, links: LinkGraph) -> int:
-        """Return one number for all equal link graphs; a graph is hashed only when its object is first seen."""
+        """Return one number for all equal link graphs; a graph is hashed only when first seen."""
         graph = self._graph_by_id.get(id(links))
         if graph is None:
             graph = self._graph_by_id[id(links)] = self._equal_graph.setdefault(links, links)
@@ -479,7 +479,7 @@ class MachineCatalog:
 
 
 def free_mask(node: GpuNode) -> int | None:
-    """Return the positions of the healthy GPUs of *node* that no pod uses, as bits; None where they are not known.
+    """Return the positions of the healthy, unused GPUs of *node* as bits; None if they are unknown.
 
     They are not known where the node does not list its GPUs, or says how many are in use and not which, or
     where more of them seem to be free than the node can give.
@@ -503,7 +503,7 @@ def indices_of(node: GpuNode, positions: Iterable[int]) -> tuple[int, ...]:
 
 
 def _numbered(graph: LinkGraph) -> tuple[Matrix, list[tuple[str, int, float]]]:
-    """Return the matrix of links as numbers, and what the numbers stand for; equal for equal kinds of links."""
+    """Return the matrix of links as numbers, and what these stand for; equal for equal kinds of links."""
     size = range(graph.size)
     named = [[_name(graph.links[a][b]) if a != b else ("", 0, 0.0) for b in size] for a in size]
     legend = sorted({name for row in named for name in row})

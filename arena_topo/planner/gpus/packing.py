@@ -63,8 +63,8 @@ from arena_topo import files
 Matrix = Sequence[Sequence[int]]
 
 _MOST_LEAVES = 500
-"""The search ends after so many relabelled matrices. Equal forms then still mean equal machines, but one machine may
-have several forms: tables are computed once for each of them."""
+"""The search ends after so many relabelled matrices. Equal forms then still mean equal machines, but one
+machine may have several forms: tables are computed once for each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def twins(matrix: Matrix) -> list[int]:
 
 @dataclass(slots=True)
 class _FormSearch:
-    """The depth-first search, and the best leaf so far: its ``rows``, their ``order``, and the ``path`` to it."""
+    """The depth-first search, and the best leaf so far: its ``rows``, their ``order``, and its ``path``."""
 
     matrix: Matrix
     twins: Sequence[int]
@@ -296,7 +296,7 @@ _MOST_COMPARED = 2_000
 
 
 def _fill(channels: Iterable[Channel], capacities: Mapping[_Arc, int], bound: int) -> tuple[int, bool]:
-    """Return how many of *channels* (each any number of times) fit into *capacities*, and whether that is proven.
+    """Return how many of *channels*, with repeats, fit into *capacities*, and whether that is proven.
 
     *bound* is a number that cannot be exceeded. Not proven means that the search ended early, with a packing
     that may not be the largest.
@@ -449,7 +449,7 @@ def _rings(counts: Counts, *, relay: bool) -> Iterator[Channel]:
 
 
 def _routes(counts: Counts, a: int, b: int, *, relay: bool) -> list[Channel]:
-    """Return the routes from *a* to *b*: the direct link where there is one, else over each possible relay."""
+    """Return the routes from *a* to *b*: the direct link if there is one, else over each possible relay."""
     if counts[a][b]:
         return [((a, b),)]
     return [((a, r), (r, b)) for r in range(len(counts)) if counts[a][r] and counts[r][b]] if relay else []
@@ -500,7 +500,7 @@ _FIELDS = ("closed", "relayed", "chains")
 
 @lru_cache(maxsize=64)
 def packings(counts: tuple[tuple[int, ...], ...]) -> Sequence[Packing]:
-    """Return the packing of every set of an island: a sequence by mask, bit i the GPU at position i of *counts*.
+    """Return the packing of every set of an island: by mask, bit i being the GPU at position i of *counts*.
 
     Read from the tables that are shipped or cached; computed, and stored, otherwise.
     """

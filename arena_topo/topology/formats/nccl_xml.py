@@ -5,7 +5,9 @@ The elements nest as the devices do, and from that follows the PCIe class of two
     <system>
       <cpu numaid="0">
         <pci busid="0000:10:00.0">            <!-- a PCIe switch -->
-          <pci busid="0000:1b:00.0"><gpu dev="0" sm="80"><nvlink target="..." count="12" tclass="0x068000"/></gpu></pci>
+          <pci busid="0000:1b:00.0">
+            <gpu dev="0" sm="80"><nvlink target="..." count="12" tclass="0x068000"/></gpu>
+          </pci>
           <pci busid="0000:1c:00.0"><gpu dev="1" sm="80"/></pci>
         </pci>
       </cpu>

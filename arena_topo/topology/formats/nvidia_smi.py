@@ -260,7 +260,7 @@ class _Affinity:
 
     @property
     def node(self) -> int | None:
-        """The one NUMA node next to the GPU; None where there are several, of which the nearest is not known."""
+        """The one NUMA node next to the GPU; None if there are several, as the nearest is not known."""
         # On Grace the first is the CPU's; the others are the memory of its GPUs, which has no CPUs.
         if len(self.nodes) == 1 or self.own_node is not None:
             return min(self.nodes, default=None)

@@ -1,4 +1,4 @@
-"""The text of ``rocm-smi --showtopo``: three matrices (weight, hops, link type) and the NUMA node of each GPU.
+"""The text of ``rocm-smi --showtopo``: three matrices (weight, hops, link type) and each GPU's NUMA node.
 
 Each matrix is a section below its title::
 
@@ -34,7 +34,7 @@ _ACROSS_SOCKETS = 3
 
 
 def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hardware:
-    """Return the hardware that a text of ``rocm-smi --showtopo`` shows; see ``parse_matrix`` for the arguments.
+    """Return the hardware that ``rocm-smi --showtopo`` shows; see ``parse_matrix`` for the arguments.
 
     Raises ``DocumentError`` naming the section and the reason.
     """

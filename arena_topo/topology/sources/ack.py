@@ -1,4 +1,4 @@
-"""Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and annotations of the pods that hold GPUs.
+"""Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and annotations of pods with GPUs.
 
 The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename``, and
 holds JSON under three keys::
@@ -157,7 +157,7 @@ def _square(value: object, size: int, key: str) -> Sequence[Sequence[object]]:
 
 
 def _with_rates(graph: LinkGraph, measured: Sequence[Sequence[float]]) -> LinkGraph:
-    """Return *graph* with measured rates: half the slower of a pair's figures, which count both directions."""
+    """Return *graph* with measured rates: half the slower figure of a pair; both count two directions."""
     rows = [list(row) for row in graph.links]
     for a, b in combinations(range(graph.size), 2):
         link = rows[a][b]

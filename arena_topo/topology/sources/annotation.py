@@ -78,7 +78,7 @@ _NIC: Table = (
 
 
 def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], written: str) -> str:
-    """Return the annotation's value for *hardware* and the GPUs that *users* hold, *written* at an RFC 3339 instant.
+    """Return the annotation's value for *hardware* and the GPUs that *users* hold, *written* at that instant.
 
     Raises ``DocumentError`` when it would be larger than ``MOST_BYTES``.
     """

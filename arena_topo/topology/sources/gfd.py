@@ -1,4 +1,4 @@
-"""Labels of GPU feature discovery and of labellers like it, with the usual wiring of the product that they name.
+"""Labels of GPU feature discovery and similar labellers, with the usual wiring of the product that they name.
 
 Everything about links rests on the product table and is marked as assumed. Sources: NVIDIA/k8s-device-plugin,
 docs/gpu-feature-discovery; ROCm/k8s-device-plugin, node labeller; the node labels that ACK's and GKE's guides

@@ -1,4 +1,4 @@
-"""HAMi: node annotations with the GPUs and the scores of their links, pod annotations of the GPUs that pods hold.
+"""HAMi: node annotations with the GPUs and the scores of their links, pod annotations with each pod's GPUs.
 
 A score adds up how two GPUs reach each other: 10 across sockets, 20 in one NUMA node, 30 over the host
 bridge, 40 over several PCIe switches, 50 over one, 60 on one board, and 100 for each NVLink. So 210 is two
