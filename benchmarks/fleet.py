@@ -1,5 +1,9 @@
 """Decisions on whole fleets: how long, how much memory, how good: ``python -m benchmarks.fleet [NODES...]``.
 
+``python -m benchmarks.fleet --keep COMMIT`` measures the times alone and keeps them in ``fleet.json``, so
+that a commit that makes decisions slower is seen: as ratios to the rule of a peer in the same run, which do
+not depend on the machine.
+
 All in memory, on one core, in CPU time of this process, so that neighbours on the machine do not count. Every
 decision has another demand than all before it; the first round, in which the tables of machine states fill,
 is listed apart. Peers are our own implementations of published rules (``benchmarks.peers.gangs``) and get the
@@ -7,11 +11,12 @@ same counts of places.
 """
 
 import gc
+import json
 import os
 import statistics
 import sys
 import tracemalloc
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -29,6 +34,8 @@ SIZES = (1_000, 10_000, 100_000)
 ROUNDS = 6
 
 PEER_ROUNDS = 2
+KEPT = Path(__file__).with_suffix(".json")
+KEPT_SIZE, KEPT_PEER = 10_000, "Kueue TAS best-fit"
 RANDOM_CASES = 400
 MISLEADING_CASES = 120
 
@@ -113,6 +120,36 @@ def print_shapes(count: int) -> None:
     gc.unfreeze()
 
 
+def keep(commit: str) -> None:
+    """Measure and keep the times of this tree under the name of *commit*."""
+    kept = json.loads(KEPT.read_text())
+    kept[commit] = {fill: _ratios(make_fleet(large(KEPT_SIZE, fill))) for fill in FILLS}
+    KEPT.write_text(json.dumps(kept, indent=2) + "\n")
+    print(kept_table(kept))
+
+
+def _ratios(fleet: Fleet) -> list[float]:
+    """Return the median and p95 of our decisions on *fleet* in medians of the peer, ours and its in turn."""
+    gc.collect()
+    gc.freeze()
+    ours, theirs, rule = list[float](), list[float](), RULES[KEPT_PEER]
+    for demand in demands(ROUNDS):
+        ours += timed(lambda demand: plan_on(demand, fleet), [demand])
+        theirs += timed(partial(_by_rule, rule, fleet), [demand])
+    gc.unfreeze()
+    later, unit = ours[len(SHAPES) :], statistics.median(theirs[len(SHAPES) :])
+    return [round(statistics.median(later) / unit, 2), round(p95(later) / unit, 2)]
+
+
+def kept_table(kept: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
+    """Return what was *kept*, a row for each commit."""
+    lines = [f"| commit | {' | '.join(f'{fill}: median, p95' for fill in FILLS)} |", "|---" * 4 + "|"]
+    for commit, by_fill in kept.items():
+        cells = (f"{by_fill[fill][0]:.1f}, {by_fill[fill][1]:.1f}" for fill in FILLS)
+        lines.append(f"| {commit} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def _by_rule(rule: Rule, fleet: Fleet, demand: Demand) -> Answer:
     return rule(fleet, capacity_for(demand, fleet).places, demand.workers)
 
@@ -163,6 +200,9 @@ def _prefixes(reached: Score | None, best: Score) -> list[int]:
 
 def main() -> None:
     """Measure and print; fail where something that is called proven is not the best."""
+    if sys.argv[1:2] == ["--keep"]:
+        keep(sys.argv[2])
+        return
     sizes = [int(word) for word in sys.argv[1:]] or SIZES
     print_speed(sizes)
     print_shapes(10_000 if 10_000 in sizes else sizes[0])

@@ -24,7 +24,10 @@ from arena_topo.topology.hardware import usual_hardware
 from benchmarks.fleets import GPU, machine
 
 NODES = 1_200
+SEEDS = (1, 2, 3)
 OVERLOAD = 1.25
+DEMANDS = (0.8, 1.0, 1.3)
+"""Parts of the fleet's GPUs that jobs with much cpu ask for."""
 CPU, MEMORY = "cpu", "memory"
 MACHINES = (
     ("NVIDIA H100 80GB HBM3", "DGX H100", 8, 112_000, 3),
@@ -37,6 +40,18 @@ SHAPES: tuple[tuple[int, int, int], ...] = (
     (1, 1, 50), (1, 2, 9), (1, 4, 9), (1, 8, 9), (4, 1, 3), (8, 2, 2), (2, 8, 3), (4, 8, 2), (8, 8, 1), (1, 0, 12),
 )  # fmt: skip
 """Workers, GPUs of each, and how many of a hundred jobs."""
+MULTI_SHAPES: tuple[tuple[int, int, int], ...] = (
+    (1, 1, 38), (1, 2, 20), (1, 4, 15), (1, 8, 15), (1, 0, 12),
+)  # fmt: skip
+"""Half of the jobs with several GPUs, as in FGD's trace ``multigpu50``; a job has one worker."""
+MULTI_CPU = {
+    0: (4_000, 8_000, 16_000),
+    1: (4_000, 6_000, 8_000, 12_000),
+    2: (8_000, 12_000, 24_000),
+    4: (16_000, 32_000, 48_000),
+    8: (64_000, 88_000, 88_000, 120_000),
+}
+"""Millicores of a worker by its GPUs: some of eight GPUs need nearly all of a node."""
 
 Places = Mapping[int, frozenset[int]]
 """The GPUs that a job takes on each node, by position."""
@@ -171,6 +186,26 @@ def jobs(rng: Random) -> Iterator[Demand]:
         yield Demand(workers, gpus, requests={CPU: cpu, MEMORY: max(gpus, 1) * 2**35}, gpu_resource=GPU)
 
 
+def multi_jobs(rng: Random) -> Iterator[Demand]:
+    """Yield jobs with much cpu without end."""
+    shapes, parts = [shape[:2] for shape in MULTI_SHAPES], [shape[2] for shape in MULTI_SHAPES]
+    while True:
+        workers, gpus = rng.choices(shapes, parts)[0]
+        requests = {CPU: rng.choice(MULTI_CPU[gpus]), MEMORY: max(gpus, 1) * 2**35}
+        yield Demand(workers, gpus, requests=requests, gpu_resource=GPU)
+
+
+def multi_fleet(count: int) -> Fleet:
+    """Return the empty fleet: eight GPUs without NVLink each, one in ten with 128 cpu, the others with 96."""
+    hardware = usual_hardware("NVIDIA L40S", 8, "")
+    nodes = [machine(f"gpu-{number:05d}", hardware, frozenset()) for number in range(count)]
+    nodes = [
+        replace(node, allocatable={**node.allocatable, CPU: 96_000 if number % 10 else 128_000})
+        for number, node in enumerate(nodes)
+    ]
+    return make_fleet(Snapshot(tuple(nodes), Fabric((), {})))
+
+
 def fleet_of(count: int) -> Fleet:
     """Return the empty fleet: machines of four kinds in racks of sixteen."""
     nodes: list[GpuNode] = []
@@ -184,13 +219,13 @@ def fleet_of(count: int) -> Fleet:
     return make_fleet(Snapshot(tuple(nodes), Fabric(("block", "rack"), paths)))
 
 
-def fill(rule: Rule, count: int, seed: int) -> Outcome:
-    """Return what the jobs of *seed* got by *rule* on *count* nodes."""
-    cluster = Cluster(fleet_of(count))
+def fill(rule: Rule, fleet: Fleet, arriving: Iterator[Demand], most: float) -> Outcome:
+    """Return what the jobs *arriving* got by *rule*, until they asked for *most* of the GPUs of *fleet*."""
+    cluster = Cluster(fleet)
     capacity = sum(map(len, cluster.free))
-    asked, rates, times = 0, [], []
-    for demand in jobs(Random(seed)):
-        if asked > OVERLOAD * capacity:
+    asked, rates, times = 0, list[float](), list[float]()
+    for demand in arriving:
+        if asked > most * capacity:
             break
         asked += demand.workers * demand.gpus
         start = process_time()
@@ -202,7 +237,7 @@ def fill(rule: Rule, count: int, seed: int) -> Outcome:
             if len(places) == 1 and (rate := cluster.busbw(*next(iter(places.items())))) is not None:
                 rates.append(rate)
     left = sum(map(len, cluster.free))
-    return Outcome(1 - left / capacity, mean(rates), 1000 * mean(times))
+    return Outcome(1 - left / capacity, mean(rates) if rates else 0.0, 1000 * mean(times))
 
 
 def main(count: int) -> None:
@@ -217,9 +252,18 @@ def main(count: int) -> None:
     }
     print(f"{count} nodes\n{'rule':12}{'allocated':>11}{'busbw GB/s':>12}{'ms a job':>10}")
     for name, rule in rules.items():
-        outcomes = [fill(rule, count, seed) for seed in (1, 2, 3)]
+        outcomes = [fill(rule, fleet_of(count), jobs(Random(seed)), OVERLOAD) for seed in SEEDS]
         allocated, busbw = mean(o.allocated for o in outcomes), mean(o.busbw for o in outcomes)
         print(f"{name:12}{allocated:>11.2%}{busbw:>12.1f}{mean(o.milliseconds for o in outcomes):>10.2f}")
+    print(
+        f"\njobs with much cpu: GPUs allocated\n{'rule':12}" + "".join(f"{most:>11.0%}" for most in DEMANDS)
+    )
+    for name, rule in rules.items():
+        shares = [
+            mean(fill(rule, multi_fleet(count), multi_jobs(Random(seed)), most).allocated for seed in SEEDS)
+            for most in DEMANDS
+        ]
+        print(f"{name:12}" + "".join(f"{share:>11.2%}" for share in shares), flush=True)
 
 
 if __name__ == "__main__":

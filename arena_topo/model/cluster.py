@@ -291,7 +291,9 @@ class GpuNode:
 
     def reports(self, resource: str) -> bool:
         """Whether the node reports *resource*: one read from a matrix leaves out cpu, memory and pods."""
-        return resource not in _CORE or not _CAPACITY.isdisjoint(self.allocatable)
+        if resource in self.allocatable or resource not in _CORE:
+            return True
+        return not _CAPACITY.isdisjoint(self.allocatable)
 
     @property
     def gpu_total(self) -> int:

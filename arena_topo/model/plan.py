@@ -1,11 +1,13 @@
 """What is asked of the planner, and what it answers: where pods go, and why they go there, or cannot."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from arena_topo.model.cluster import AlignmentPolicy
+from arena_topo.model.kind import BY_NUMBER, RankOrder
 from arena_topo.model.placement_options import Objective, Parallelism, TopologyPolicy
 from arena_topo.model.plan_record import Slot
 from arena_topo.model.pods import SelectorTerm, Toleration
@@ -84,6 +86,23 @@ class NodeShare(NamedTuple):
     alignment: NodeAlignment | None = None
 
 
+def uplink_flows(ring: Sequence[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
+    """Return how many flows of *ring* share the uplink of each domain that it leaves, in each direction.
+
+    *ring* has for each rank the path to its node: the domains above it, the coarsest first, and its name. An
+    uplink carries a flow out for each rank below it whose follower is not.
+
+    >>> [dict(uplink_flows([(node,) for node in ring])) for ring in ("aaaa", "aabb", "abab")]
+    [{}, {('a',): 1, ('b',): 1}, {('a',): 2, ('b',): 2}]
+    """
+    return Counter(
+        path[:depth]
+        for path, following in zip(ring, (*ring[1:], *ring[:1]), strict=True)
+        for depth in range(1, len(path) + 1)
+        if path[:depth] != following[:depth]
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step of the order of choice: what was compared, what won, the runner-up, and the proof.
@@ -96,6 +115,44 @@ class Step:
     runner_up: str = ""
     bound: str = ""
     proven: bool = True
+
+
+class Steps(Sequence[Step]):
+    """The steps of a choice, found when they are first read: to explain takes longer than to choose."""
+
+    __slots__ = ("_find", "_found")
+
+    def __init__(self, find: Callable[[], Iterable[Step]]) -> None:
+        """Take what finds the steps; it is asked once."""
+        self._find: Callable[[], Iterable[Step]] | None = find
+        self._found: tuple[Step, ...] = ()
+
+    def _steps(self) -> tuple[Step, ...]:
+        # What finds them holds on to the whole fleet.
+        if self._find is not None:
+            self._found, self._find = tuple(self._find()), None
+        return self._found
+
+    def __len__(self) -> int:
+        return len(self._steps())
+
+    @overload
+    def __getitem__(self, index: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+        return self._steps()[index]
+
+    def __eq__(self, other: object) -> bool:
+        return self._steps() == (other._steps() if isinstance(other, Steps) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._steps())
+
+    def __repr__(self) -> str:
+        return repr(self._steps())
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +201,7 @@ class GroupPlaces:
 
 @dataclass(frozen=True, slots=True)
 class StepTraffic:
-    """How long the exchange of a training step takes on the chosen nodes, in seconds for each GB of parameters.
+    """How long a training step exchanges data on the chosen nodes, in seconds for each GB of parameters.
 
     ``servers`` is that over the parameter servers, ``all_reduce`` that of a ring over the workers' nodes.
     ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the
@@ -174,7 +231,7 @@ class RolePlacement:
     shares: tuple[NodeShare, ...]
     level: str
     domain: str
-    why: tuple[Step, ...] = ()
+    why: Sequence[Step] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +243,8 @@ class Placement:
     data, parameter servers apart (``node``, a tier's name, or ``cluster``), and ``domain`` its name there.
     ``why`` are the steps that chose for the whole gang, those of a named role are in it. ``products`` are the
     GPUs' names, as far as they are known. ``groups`` says of a gang with ``--parallel`` where its groups of
-    ranks lie. ``warnings`` are what the user should know before anything else. ``prediction`` is None where
+    ranks lie. ``ranks`` are the pods in the order of their ranks, empty where that is the order of their
+    numbers. ``warnings`` are what the user should know before anything else. ``prediction`` is None where
     no two ranks exchange anything by NCCL.
     """
 
@@ -195,11 +253,12 @@ class Placement:
     domain: str
     coalesced: bool = False
     prediction: Prediction | None = None
-    why: tuple[Step, ...] = ()
+    why: Sequence[Step] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
     groups: tuple[GroupPlaces, ...] = ()
+    ranks: tuple[int, ...] = ()
     traffic: StepTraffic | None = None
 
     @property
@@ -317,7 +376,9 @@ class Demand:
     groups, which then decide where workers go. ``containers`` is what each container of a worker asks of the
     kubelet's topology manager, GPUs included (``pods.aligned_requests``); empty if unknown: one that asks for
     all devices, and no cores of its own. ``isolated`` pods do not see each other's GPUs and have RDMA cards,
-    over which they exchange on one node too (``prediction.forecast`` says why).
+    over which they exchange on one node too (``prediction.forecast`` says why). ``ranks`` is the order in
+    which workers become ranks: neighbours get places next to each other. ``spread_evenly`` is a level like
+    the others: each of its domains that gets workers gets as many, or one more.
     """
 
     workers: int
@@ -339,6 +400,8 @@ class Demand:
     parallel: Parallelism | None = None
     containers: tuple[Resources, ...] = ()
     isolated: bool = False
+    ranks: RankOrder = BY_NUMBER
+    spread_evenly: str = ""
 
 
 # A gang of unlike pods: its roles, and what each asks of the cluster.
@@ -358,7 +421,7 @@ class Spread(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Every ``pods`` pods of a role, by index, share a domain of ``level``: a tier, a label key or ``node``."""
+    """Every ``pods`` pods of a role, by index, share a domain at ``level``: a tier, label key or ``node``."""
 
     pods: int
     level: str
@@ -433,9 +496,9 @@ class Role:
 class GangDemand:
     """A gang of ``roles``, placed together or not at all.
 
-    ``policy``, ``required_level``, ``preferred_level`` and ``objective`` are as in ``Demand``; the levels are
-    about the roles that exchange data, so about none that goes anywhere, and the objective compares the nodes
-    of each role.
+    ``policy``, ``required_level``, ``preferred_level``, ``objective`` and ``ranks`` are as in ``Demand``; the
+    levels are about the roles that exchange data, so about none that goes anywhere, and the objective
+    compares the nodes of each role.
     """
 
     roles: tuple[Role, ...]
@@ -443,6 +506,7 @@ class GangDemand:
     required_level: str = ""
     preferred_level: str = ""
     objective: Objective = Objective.BANDWIDTH
+    ranks: RankOrder = BY_NUMBER
 
 
 @dataclass(frozen=True, slots=True)
@@ -470,7 +534,7 @@ class Growth:
     slots: tuple[Slot, ...]
     before: GangFigures
     after: GangFigures
-    why: tuple[Step, ...] = ()
+    why: Sequence[Step] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +551,7 @@ class Shrinkage:
     after: GangFigures
     cheapest: tuple[int, ...]
     if_cheapest: GangFigures
-    why: tuple[Step, ...] = ()
+    why: Sequence[Step] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ Workers follow the chosen nodes in fabric order, and the GPUs of a node in ring 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, repeat
 from math import isinf
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from arena_topo.model.plan import (
     Reason,
     RolePlacement,
     Step,
+    Steps,
     WorkerPlace,
 )
 from arena_topo.model.plan_record import Slot
@@ -37,6 +39,7 @@ from arena_topo.planner.choice import (
     choose_domain,
     closer_tiers,
     pick,
+    runner_up,
 )
 from arena_topo.planner.fleet import (
     CORDON,
@@ -118,19 +121,19 @@ def placement(
 ) -> Placement:
     """Return the placement of *demand* on the nodes of *chosen*, with its steps if it *explains* them.
 
-    *workers_of* names the workers of each node, by position; without it they follow the nodes in fabric
-    order.
+    Steps are found when they are read. *workers_of* names the workers of each node, by position; without it
+    they follow the nodes in fabric order.
     """
     shares: list[NodeShare] = []
     slots: list[Slot] = []
-    parts = NodeParts(demand)
+    parts, nodes, paths = NodeParts(demand), fleet.nodes, fleet.paths
     for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        node, first = fleet.nodes[position], len(slots)
+        node, first = nodes[position], len(slots)
         part, alignment = parts.of(node, fleet.state(position), offer)
         workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
-        path = fleet.paths[position]
-        shares.append(NodeShare(node.name, workers, part.gpus, part.busbw, part.best, path, alignment))
-        slots += map(Slot, workers, repeat(node.name), part.by_worker)
+        gpus, busbw, best, by_worker = part
+        shares.append(NodeShare(node.name, workers, gpus, busbw, best, paths[position], alignment))
+        slots += map(_AS_SLOT, zip(workers, repeat(node.name), by_worker, strict=False))
     if workers_of:
         slots.sort()
     # Where several levels count as equally close, the nodes may share a closer domain than the one searched.
@@ -140,8 +143,12 @@ def placement(
         roles=(RolePlacement("", demand.gpus, tuple(slots), tuple(shares), level, domain.name),),
         level=level,
         domain=domain.name,
-        why=why(demand, fleet, capacity, chosen) if explains else (),
+        why=Steps(lambda: why(demand, fleet, capacity, chosen)) if explains else (),
     )
+
+
+_AS_SLOT: Callable[[tuple[int, str, tuple[int, ...] | None]], Slot] = partial(tuple.__new__, Slot)
+"""What ``Slot`` does with its fields, in a third of the time: a gang may have thousands."""
 
 
 class NodePart(NamedTuple):
@@ -596,7 +603,7 @@ def _closed(demand: Demand, node: GpuNode) -> Iterator[str]:
         yield f"have the taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
 
 
-def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
+def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> Iterator[Step]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
     problem = Problem(
         fleet,
@@ -606,26 +613,30 @@ def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) 
         objective=demand.objective,
         closest=policy_limits(demand, fleet).closest,
     )
-    steps = (
-        _fits(fleet, capacity),
-        _level(demand, fleet, capacity, chosen),
-        _count(problem, chosen),
-        *_within(problem, chosen),
-    )
+    next_best = runner_up(problem, chosen)
+    yield _fits(demand, fleet, capacity)
+    yield _level(demand, fleet, capacity, chosen)
+    yield _count(problem, chosen)
+    yield from _within(problem, chosen, next_best)
     if demand.gpus:
-        ordered = (_bandwidth(chosen, fleet), _damage(chosen, fleet))
-        if demand.objective is Objective.PACK:
-            ordered = ordered[::-1]
-        return (*steps, *ordered, _objective(problem, chosen))
+        ordered = (_bandwidth(chosen, next_best, fleet), _damage(chosen, next_best, fleet))
+        yield from ordered[::-1] if demand.objective is Objective.PACK else ordered
+        yield _objective(problem, chosen)
     # On a cluster without GPUs there are none to keep usable.
-    return (*steps, _damage(chosen, fleet)) if any(state.total for state in fleet.states) else steps
+    elif any(state.total for state in fleet.states):
+        yield _damage(chosen, next_best, fleet)
 
 
-def _fits(fleet: Fleet, capacity: Capacity) -> Step:
+def _fits(demand: Demand, fleet: Fleet, capacity: Capacity) -> Step:
     taking = len(capacity.places) - capacity.places.count(0)
+    # topology and top node speak of nodes with GPUs, and so do workers that need some.
+    with_gpus = sum(fleet.states[state].total > 0 for state in fleet.state_ids) if demand.gpus else 0
+    nodes = plural(len(fleet.nodes), "node")
+    if 0 < with_gpus < len(fleet.nodes):
+        nodes = f"{plural(with_gpus, 'node')} with GPUs"
     return Step(
         criterion="fits",
-        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'has' if taking == 1 else 'have'} room",
+        chosen=f"{taking} of {nodes} {'has' if taking == 1 else 'have'} room",
         bound=f"for {plural(capacity.total, 'worker')} in all",
     )
 
@@ -672,17 +683,17 @@ def _count(problem: Problem, chosen: DomainChoice) -> Step:
     )
 
 
-def _within(problem: Problem, chosen: DomainChoice) -> Iterator[Step]:
-    pick, other, fleet = chosen.pick, chosen.runner_up, problem.fleet
+def _within(problem: Problem, chosen: DomainChoice, other: Pick | None) -> Iterator[Step]:
+    pick, fleet = chosen.pick, problem.fleet
     touched = within_words(problem, pick.domain, pick.nodes)
     if not touched:
         return
-    runner_up = ""
+    second = ""
     if other and (others := within_words(problem, other.domain, other.nodes)) != touched:
-        runner_up = f"{others} on {nodes_words(fleet, other.nodes)}"
+        second = f"{others} on {nodes_words(fleet, other.nodes)}"
     word, nodes = level_words(fleet)[chosen.level], plural(len(pick.nodes), "node")
     bound = f"no {nodes} of a {word} that hold all touch fewer" if chosen.exact else ""
-    yield Step("within", touched, runner_up, bound, proven=chosen.exact)
+    yield Step("within", touched, second, bound, proven=chosen.exact)
 
 
 def within_words(problem: Problem, domain: Domain, nodes: Sequence[int]) -> str:
@@ -700,10 +711,9 @@ def within_words(problem: Problem, domain: Domain, nodes: Sequence[int]) -> str:
     )
 
 
-def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
+def _bandwidth(chosen: DomainChoice, other: Pick | None, fleet: Fleet) -> Step:
     pick = chosen.pick
     second = _second_set(pick) if len(pick.nodes) == 1 else ""
-    other = chosen.runner_up
     if not second and other:
         second = f"{rate_words(other.busbw)} on {nodes_words(fleet, other.nodes)}"
     return Step(
@@ -715,8 +725,8 @@ def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
     )
 
 
-def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
-    stranded, other = chosen.pick.stranded, chosen.runner_up
+def _damage(chosen: DomainChoice, other: Pick | None, fleet: Fleet) -> Step:
+    stranded = chosen.pick.stranded
     where = "this node" if len(chosen.pick.nodes) == 1 else "these nodes"
     return Step(
         criterion="left over",

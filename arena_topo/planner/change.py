@@ -13,8 +13,20 @@ from math import comb, inf
 from operator import or_
 
 from arena_topo.model.cluster import Snapshot
+from arena_topo.model.kind import BY_NUMBER, RankOrder
 from arena_topo.model.placement_options import Objective
-from arena_topo.model.plan import Demand, GangFigures, Growth, Infeasible, Placement, Shrinkage, Step, Verdict
+from arena_topo.model.plan import (
+    Demand,
+    GangFigures,
+    Growth,
+    Infeasible,
+    Placement,
+    Shrinkage,
+    Step,
+    Steps,
+    Verdict,
+    uplink_flows,
+)
 from arena_topo.model.plan_record import Slot
 from arena_topo.model.text.words import last_part, placed_words, plural
 from arena_topo.planner.answer import best_of_level, gpus_by_worker, infeasible
@@ -81,8 +93,12 @@ def plan_elastic_on(demand: Demand, least: int, fleet: Fleet) -> Verdict:
     for workers in range(min(demand.workers, most), least - 1, -1):
         answer = plan_on(replace(demand, workers=workers), fleet)
         if isinstance(answer, Placement):
-            return replace(answer, why=(_members(demand, fleet, least, workers, most), *answer.why))
+            return _with_members(answer, _members(demand, fleet, least, workers, most))
     return plan_on(replace(demand, workers=least), fleet)
+
+
+def _with_members(answer: Placement, members: Step) -> Placement:
+    return replace(answer, why=Steps(lambda: (members, *answer.why)))
 
 
 def _members(demand: Demand, fleet: Fleet, least: int, workers: int, most: int) -> Step:
@@ -329,7 +345,7 @@ def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fl
     if around is None:
         return infeasible(extra, fleet, capacity, limits)
     found = _find(extra, fleet, capacity, members, around, closest=limits.closest)
-    slots = _slots(found, workers)
+    slots = _in_ring(_slots(found, workers), placed, demand.ranks, fleet)
     after = figures(fleet, [*placed, *slots], demand.gpus)
     room = f"{around.name} has room for {plural(capacity.within(around), 'worker')}"
     return Growth(slots, before, after, _why(room, before, after, found.pick))
@@ -337,11 +353,12 @@ def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fl
 
 def _anywhere(demand: Demand, workers: Sequence[int], fleet: Fleet, before: GangFigures) -> Grown:
     """Return places for a gang of which no member is left: those of a new gang."""
-    answer = plan_on(demand, fleet)
+    answer = plan_on(replace(demand, ranks=BY_NUMBER), fleet)
     if isinstance(answer, Infeasible):
         return answer
-    slots = tuple(slot._replace(worker=worker) for slot, worker in zip(answer.slots, workers, strict=True))
-    return Growth(slots, before, figures(fleet, slots, demand.gpus), answer.why)
+    numbers = demand.ranks.of(workers)
+    slots = sorted(slot._replace(worker=worker) for slot, worker in zip(answer.slots, numbers, strict=True))
+    return Growth(tuple(slots), before, figures(fleet, slots, demand.gpus), answer.why)
 
 
 def _capacity(demand: Demand, fleet: Fleet, members: Sequence[Members]) -> Capacity:
@@ -419,8 +436,8 @@ def _find(
             row = fleet.tables.rows[demand.gpus, problem.use(2), state_id, most, 1]
             groups.append(NodeGroup(tuple(nodes), row.offers))
             exact = exact and row.exact
-    chosen = search(groups, goal, Effort(_EFFORT))
-    pick = picked(domain, chosen or greedy(groups, goal), goal, complete=chosen is not None, sets_exact=exact)
+    chosen, complete = search(groups, goal, Effort(_EFFORT))
+    pick = picked(domain, chosen or greedy(groups, goal), goal, complete=complete, sets_exact=exact)
     return _Found(fleet, demand.gpus, members, pick, gpus_by_node)
 
 
@@ -438,6 +455,54 @@ def _slots(found: _Found, workers: Sequence[int]) -> tuple[Slot, ...]:
         name = found.fleet.nodes[position].name
         slots += [Slot(worker, name, own) for worker, own in zip(numbers, by_worker, strict=True)]
     return tuple(slots)
+
+
+# Which of the new members gets which of the new places: neighbours in rank order are to be near each other.
+#
+# Workers 9 to 12 come to a gang whose ranks follow the text of their numbers, one place next to worker 8 and
+# three on another node. Worker 9 is the neighbour of 8, and 10 to 12 are each other's: the ring leaves each
+# node as seldom as it can.
+
+
+def _in_ring(
+    slots: Sequence[Slot], placed: Sequence[Slot], ranks: RankOrder, fleet: Fleet
+) -> tuple[Slot, ...]:
+    """Return *slots* for the same workers, so that the ring of all ranks crosses as few uplinks as it can."""
+    workers = ranks.of(slot.worker for slot in slots)
+    node_of = {slot.worker: slot.node for slot in placed}
+    order = ranks.of([*node_of, *workers])
+    touched = {slot.node for slot in (*placed, *slots)}
+    paths = {
+        node.name: (*path, node.name)
+        for node, path in zip(fleet.nodes, fleet.paths, strict=True)
+        if node.name in touched
+    }
+
+    def crossed(chosen: Sequence[str]) -> tuple[int, int]:
+        """Return the flows on the busiest uplink with these nodes, and those on all."""
+        nodes = node_of | dict(zip(workers, chosen, strict=True))
+        flows = uplink_flows([paths.get(nodes[worker], (nodes[worker],)) for worker in order])
+        return max(flows.values(), default=0), flows.total()
+
+    by_number = {slot.worker: slot.node for slot in slots}
+    best = min(([slot.node for slot in slots], [by_number[worker] for worker in workers]), key=crossed)
+    fewest, pairs = crossed(best), list(combinations(range(len(workers)), 2))
+    # Two that would be better the other way round change places, as long as that brings anything.
+    for _ in range(_EFFORT // (len(order) * len(pairs)) if pairs else 0):
+        before = fewest
+        for one, other in pairs:
+            tried = list(best)
+            tried[one], tried[other] = best[other], best[one]
+            if best[one] != best[other] and (now := crossed(tried)) < fewest:
+                best, fewest = tried, now
+        if fewest == before:
+            break
+    left: dict[str, list[Slot]] = {}
+    for slot in slots:
+        left.setdefault(slot.node, []).append(slot)
+    return tuple(
+        sorted(left[node].pop(0)._replace(worker=worker) for worker, node in zip(workers, best, strict=True))
+    )
 
 
 def _beside(found: _Found, position: int, workers: int, more: int) -> Sequence[tuple[int, ...] | None]:
@@ -555,13 +620,13 @@ def _cheapest_stay(
                 groups.append(NodeGroup((each.position,), tuple(offers)))
         closer = closer_levels(fleet, capacity, domain, 0) if count > 1 else ()
         goal = Goal(count, stay, demand.objective, closer)
-        found = search(groups, goal, Effort(_EFFORT))
+        found, complete = search(groups, goal, Effort(_EFFORT))
         chosen = found or greedy(groups, goal)
         score = goal.score_of(*in_order(chosen))
         staying = frozenset(
             worker for position, offer in chosen for worker in workers_of[position, offer.workers]
         )
-        candidate = (score, domain.start, staying, exact and found is not None)
+        candidate = (score, domain.start, staying, exact and complete)
         best = min(best, candidate, key=lambda entry: entry[:2]) if best else candidate
     return (best[2], best[3]) if best else (frozenset(), True)
 

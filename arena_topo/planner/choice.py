@@ -6,12 +6,13 @@ The order of choice, among the domains of the closest level that have room for t
 2. ``Goal.score``: the fewest domains of each closer level, the coarsest first; the highest bandwidth, the
    fewest GPUs left over on the nodes, and the least value that these lose; another objective puts the GPUs
    left over before the bandwidth;
-3. the tightest domain: the one with the least room, then the one within the tightest domain of each coarser
+3. of single nodes the one with the least cpu and memory free (``Fleet.unused``);
+4. the tightest domain: the one with the least room, then the one within the tightest domain of each coarser
    tier;
-4. the first in fabric order; in a domain the tightest domains of the closer levels, then the first nodes.
+5. the first in fabric order; in a domain the tightest domains of the closer levels, then the first nodes.
 
-A ``Rank`` holds 2 to 4. Whatever is added to it has a bound in ``DomainBounds``, by which most domains are
-never searched.
+A ``Rank`` holds 2, 4 and 5. Whatever is added to it has a bound in ``DomainBounds``, by which most domains
+are never searched.
 """
 
 from bisect import bisect_left
@@ -19,9 +20,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, chain, compress, islice
-from math import inf
-from operator import add, attrgetter, itemgetter
+from heapq import heappop, heappush
+from itertools import accumulate, chain, combinations, compress, islice
+from math import comb, inf
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 from arena_topo.model.placement_options import Objective
@@ -223,14 +225,16 @@ def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
     return _unrolled(cost_groups, best[1]) if best else []
 
 
-def _cost_groups(pool: Sequence[NodeGroup], slack: int, shift: int) -> list[_CostGroup]:
+def _cost_groups(pool: Sequence[NodeGroup], slack: int, shift: int | None) -> list[_CostGroup]:
     """Return the nodes of *pool*, those together whose offers do the same damage, in its order.
 
-    Damages are shifted by so many bits, below which something else is compared.
+    Damages are shifted by so many bits, below which something else is compared; without them none count.
     """
     by_costs: dict[tuple[bool, tuple[tuple[int, int], ...]], list[tuple[int, NodeGroup]]] = {}
     for group in pool:
-        costs = tuple((offer.workers, offer.damage << shift) for offer in group.offers)
+        costs = tuple(
+            (offer.workers, 0 if shift is None else offer.damage << shift) for offer in group.offers
+        )
         by_costs.setdefault((group.kept, costs), []).extend((position, group) for position in group.nodes)
     cost_groups = []
     # Nodes of several groups may do the same damage; of equal ones the first in fabric order are taken.
@@ -363,28 +367,69 @@ class Effort:
         return True
 
 
-def search(groups: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | None:
-    """Return the best choice for *goal*: highest busbw and least damage in the order of its objective.
+def search(
+    groups: Sequence[NodeGroup],
+    goal: Goal,
+    effort: Effort,
+    is_beaten: Callable[[tuple[int, ...]], bool] | None = None,
+) -> tuple[Chosen, bool]:
+    """Return the best choice for *goal*, empty if there is none, and whether no other can be better.
 
-    None where *effort* does not suffice. NICs bound a gang of several nodes only.
+    The highest busbw and the least damage in the order of its objective. NICs bound a gang of several nodes
+    only. Where *effort* does not suffice the choice is ``greedy``. It is empty as well where choices that
+    touch so many domains are *is_beaten* by another one.
     """
-    pool = every = sorted(groups, key=_width)
-    # What goes before bandwidth bounds it: the domains touched, for another objective the GPUs left over.
-    most: Score | None = None
+    pool = sorted(groups, key=_width)
+    if goal.closer and DOMAINS_FIRST and goal.objective is Objective.BANDWIDTH:
+        return _search_in_few(pool, goal, effort, is_beaten)
+    # What goes before bandwidth bounds it: the GPUs left over, and the domains touched.
+    # A limit on the rates only takes choices away, so that none has less of these than the best without one.
     least: Chosen | None = None
-    measures = (_BUSBW, _INSIDE) if goal.count > 1 else (_INSIDE,)
-    if goal.objective is not Objective.BANDWIDTH or (DOMAINS_FIRST and goal.closer):
-        # A limit on the rates only takes choices away, so that none has less of these than this one.
+    most: Score | None = None
+    if goal.objective is not Objective.BANDWIDTH:
         least = _cheapest(pool, goal, effort)
         if least is None:
-            return None
+            return greedy(groups, goal), False
         most = _before_rates(least, goal)
-    for measure in measures:
-        raised = _raised(pool, goal, measure, effort, most)
-        if raised is None:
-            return None
-        pool = raised
-    return _cheapest(pool, goal, effort) if least is None or pool is not every else least
+    raised = _with_highest_rates(pool, goal, effort, most)
+    if least is not None and raised is pool:
+        return least, True
+    chosen = None if raised is None else _cheapest(raised, goal, effort)
+    return (greedy(groups, goal), False) if chosen is None else (chosen, True)
+
+
+def _search_in_few(
+    pool: list[NodeGroup],
+    goal: Goal,
+    effort: Effort,
+    is_beaten: Callable[[tuple[int, ...]], bool] | None,
+) -> tuple[Chosen, bool]:
+    """Return what ``search`` does where the fewest domains of closer levels go before bandwidth."""
+    fewest = _fewest_touched(pool, goal, effort)
+    if fewest is None:
+        return greedy(pool, goal), False
+    if not fewest.proven:
+        return _among(fewest.packed, goal), False
+    if not fewest.domains or (is_beaten and is_beaten(fewest.domains)):
+        return [], True
+    raised = _with_highest_rates(pool, goal, effort, fewest.domains)
+    if raised is None:
+        return _among(fewest.packed or _packed(pool, goal), goal), False
+    chosen, proven = _closest(raised, goal, effort, fewest.domains, fewest.packed if raised is pool else ())
+    return (chosen, proven) if chosen or proven else (greedy(raised, goal), False)
+
+
+def _with_highest_rates(
+    pool: list[NodeGroup], goal: Goal, effort: Effort, most: Score | None
+) -> list[NodeGroup] | None:
+    """Return *pool* with only the offers of the highest bandwidth that leaves a choice within *most*.
+
+    None where *effort* does not suffice.
+    """
+    raised: list[NodeGroup] | None = pool
+    for measure in (_BUSBW, _INSIDE) if goal.count > 1 else (_INSIDE,):
+        raised = raised and _raised(raised, goal, measure, effort, most)
+    return raised
 
 
 def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
@@ -393,8 +438,7 @@ def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
     Where domains of closer levels count, the choice is among the nodes of the widest of these.
     """
     if goal.closer:
-        few, plain = _packed(groups, goal), replace(goal, closer=())
-        return search(few, plain, Effort(_LITTLE)) or greedy(few, plain)
+        return _among(_packed(groups, goal), goal)
     full = [(group.offers[0], position, group) for group in groups for position in group.nodes]
     full.sort(key=lambda entry: (not entry[2].kept, *_full_rank(entry[0]), entry[1]))
     taken = full[: goal.count]
@@ -419,6 +463,12 @@ def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
     ]
 
 
+def _among(packed: Sequence[NodeGroup], goal: Goal) -> Chosen:
+    """Return a choice among nodes that are *packed* into few domains already."""
+    plain = replace(goal, closer=())
+    return search(packed, plain, Effort(_LITTLE))[0] or greedy(packed, plain)
+
+
 def _emptied_from_behind(taken: Sequence[tuple[Offer, int, NodeGroup]], surplus: int) -> Chosen:
     """Return *taken* with *surplus* workers fewer, off the last nodes."""
     chosen: Chosen = []
@@ -433,6 +483,7 @@ _LOWEST = (-inf, -inf)
 _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
 _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
+_START: Callable[[Domain], int] = attrgetter("start")
 
 
 _Rated = tuple[NodeGroup, tuple[float, ...]]
@@ -513,6 +564,11 @@ def _limited(rated: Sequence[_Rated], least: float) -> list[NodeGroup]:
 
 def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: Score | None) -> bool | None:
     """Whether *pool* has a choice for *goal* within *most*; None if *effort* is too little."""
+    if most is not None and goal.objective is Objective.BANDWIDTH:
+        least = _fewest_touched(pool, goal, effort, most)
+        if least is None or (not least.proven and least.domains > most):
+            return None
+        return bool(least.domains) and least.domains <= most
     if most is not None:
         chosen = _cheapest(pool, goal, effort)
         return None if chosen is None else bool(chosen) and _before_rates(chosen, goal) <= most
@@ -530,12 +586,13 @@ def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: Sc
 
 def _cheapest(pool: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | None:
     """Return the choice of least damage, empty if there is none, None where *effort* does not suffice."""
+    if goal.closer:
+        chosen, proven = _closest(pool, goal, effort)
+        return chosen if proven else None
     widest = _widest(pool, goal.count)
     slack = _spare(widest, goal)
     if slack < 0:
         return []
-    if goal.closer:
-        return _closest(pool, goal, slack, effort)
     # Nodes that are kept need not be among the widest.
     if slack == 0 and not any(group.kept for group in pool):
         return _least_damaged(pool, goal)
@@ -592,6 +649,10 @@ _DOMAIN_BITS = 24
 _DAMAGE_BITS = 160
 """More than any damage of a gang has, preferences missed included."""
 _ROOM_BITS = 40
+_MOST_CHOICES = 64
+"""Choices of domains of one level that are compared by how many domains of the next they have."""
+_SHARE = 8
+"""The part of the effort that is left for other domains where the search in one of them would not end."""
 _STEPS_PER_OPTION = 3
 """An option of a state takes as long as so many steps of the search elsewhere."""
 
@@ -601,7 +662,7 @@ class _Entered:
     """A domain of a closer level: what it costs to enter it, and the domains, or the nodes, that it has.
 
     ``depth`` is 0 for the coarsest level, ``size`` the number of nodes in the pool, ``kept`` whether one of
-    them is taken in any case.
+    them is taken in any case. ``after`` is by depth the number of the next domain in fabric order.
     """
 
     depth: int
@@ -610,43 +671,284 @@ class _Entered:
     kept: bool
     inner: Sequence["_Entered"]
     groups: Sequence[NodeGroup]
+    after: tuple[int, ...]
 
 
 class _OutOfEffort(Exception):
     """The search took more steps than it may."""
 
 
-def _closest(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
+def _closest(
+    pool: Sequence[NodeGroup],
+    goal: Goal,
+    effort: Effort,
+    fewest: tuple[int, ...] = (),
+    packed: Sequence[NodeGroup] = (),
+) -> tuple[Chosen, bool]:
     """Return the choice that touches the fewest domains, and of those the one of least damage.
 
-    Empty if there is none, None where *effort* does not suffice.
+    Empty if none is known; the second value says whether there is no better one. *fewest* is a bound on how
+    few domains are touched, and *packed* are nodes of *pool* in so few, if they are known.
     """
+    slack = _spare(_widest(pool, goal.count), goal)
+    if slack < 0:
+        return [], True
     plain = replace(goal, closer=())
-    packed: Sequence[NodeGroup] = ()
+    least = _cheapest(pool, plain, effort) if not any(group.kept for group in pool) else None
+    if least == []:
+        return [], True
+    known: Chosen = []
     # Nodes that are kept, or may not take any number of workers, can make more domains necessary.
     if all(group.is_whole and not group.kept for group in pool):
-        least = _cheapest(pool, plain, effort)
-        if least is not None and not least:
-            return []
         # Mostly the widest domains are the fewest, and their nodes are as good as any.
-        packed = _packed(pool, goal)
-        chosen = _cheapest(packed, plain, effort)
-        if not chosen:
-            packed = ()
-        elif least and _damage(chosen) == _damage(least) and _is_least(chosen, pool, goal):
-            return chosen
-    elif not any(group.kept for group in pool) and _cheapest(pool, plain, effort) == []:
-        return []
+        known = _cheapest(packed or _packed(pool, goal), plain, effort) or []
+        domains = goal.domains_of([position for position, _ in known])
+        is_cheapest = bool(known and least) and _damage(known) == _damage(least or [])
+        if is_cheapest and (domains == fewest or domains <= _floor(pool, goal, slack)):
+            return known, True
+        if known and not _is_short(pool, goal, domains, slack, effort):
+            return known, False
     try:
-        return _Nested(pool, goal, slack, effort).best(packed)
+        return _Nested(pool, goal, slack, effort).best(known), True
     except _OutOfEffort:
         effort.steps = 0
+        return known, False
+
+
+@dataclass(frozen=True, slots=True)
+class _Fewest:
+    """How few domains of each closer level are touched, the coarsest first; none if there is no choice.
+
+    ``packed`` are nodes in so few, empty where they are not known. ``proven``: no choice touches fewer.
+    """
+
+    domains: tuple[int, ...] = ()
+    packed: Sequence[NodeGroup] = ()
+    proven: bool = True
+
+
+def _fewest_touched(
+    pool: Sequence[NodeGroup], goal: Goal, effort: Effort, enough: Score | None = None
+) -> _Fewest | None:
+    """Return how few domains a choice from *pool* touches; any will do that touches no more than is *enough*.
+
+    None where *effort* does not suffice to find any.
+    """
+    slack = _spare(_widest(pool, goal.count), goal)
+    if slack < 0:
+        return _Fewest()
+    effort.steps = max(effort.steps - _STEPS_PER_OPTION * sum([len(group.nodes) for group in pool]), 0)
+    if _is_loose(pool, goal):
+        if _is_even(pool):
+            return _fewest_even(pool, goal, effort, enough)
+        return _fewest_mixed(pool, goal, slack, effort, enough)
+    if not any(group.kept for group in pool):
+        chosen = _cheapest(pool, replace(goal, closer=()), effort)
+        if not chosen:
+            return None if chosen is None else _Fewest()
+    found = _fewer(pool, goal, slack, effort, _Fewest())
+    return found if found.proven else None
+
+
+def _fewest_mixed(
+    pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort, enough: Score | None
+) -> _Fewest:
+    """Return what ``_fewest_touched`` does where the nodes of *pool* differ in how many workers they take."""
+    least = _floor(pool, goal, slack)
+    if enough and least > enough:
+        return _Fewest(least)
+    best: _Fewest | None = None
+    # Where some places stay unused, the domains with most nodes need not be those with the widest ones.
+    for narrowest in (0, _narrowest(pool, goal)) if slack else (0,):
+        packed = _packed(pool, goal, narrowest)
+        domains = goal.domains_of([position for group in packed for position in group.nodes])
+        if best is None or domains < best.domains:
+            best = _Fewest(domains, packed)
+        if domains == least or (enough and domains <= enough):
+            break
+    best = best or _Fewest()
+    if best.domains == least or (enough and best.domains <= enough):
+        return best
+    if not _is_short(pool, goal, best.domains, slack, effort):
+        return replace(best, proven=False)
+    return _fewer(pool, goal, slack, effort, best)
+
+
+def _fewer(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort, known: _Fewest) -> _Fewest:
+    """Return how few domains are touched by the search among all, *known* if no fewer."""
+    try:
+        fewer = _Nested(pool, goal, slack, effort, damages=False).fewest(known.domains)
+    except _OutOfEffort:
+        effort.steps = 0
+        return replace(known, proven=False)
+    return _Fewest(fewer) if fewer else known
+
+
+def _narrowest(pool: Sequence[NodeGroup], goal: Goal) -> int:
+    """Return the width of the narrowest of the widest nodes."""
+    return min(group.most for group, _ in _widest(pool, goal.count))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """A domain: its number, how many nodes it has, and the domains of the next closer level in it."""
+
+    number: int
+    nodes: int
+    inner: Sequence["_Sized"]
+
+
+def _tree(pool: Sequence[NodeGroup], closer: Sequence[CloserLevel]) -> Sequence[_Sized]:
+    """Return the domains of the coarsest of the *closer* levels that have nodes of *pool*."""
+    finest = Counter(map(closer[-1].numbers.__getitem__, chain.from_iterable(group.nodes for group in pool)))
+    parts = [_Sized(number, nodes, ()) for number, nodes in finest.items()]
+    for finer, level in zip(closer[:0:-1], closer[-2::-1], strict=True):
+        around: defaultdict[int, list[_Sized]] = defaultdict(list)
+        numbers, domains = level.numbers, finer.domains
+        for part in parts:
+            around[numbers[domains[part.number].start]].append(part)
+        parts = [
+            _Sized(number, sum([part.nodes for part in inner]), inner) for number, inner in around.items()
+        ]
+    return parts
+
+
+def _widest_first(part: _Sized) -> tuple[int, int]:
+    return -part.nodes, part.number
+
+
+def _fewest_even(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, enough: Score | None) -> _Fewest:
+    """Return what ``_fewest_touched`` does where all nodes of *pool* take as many workers."""
+    tree = parts = every = _tree(pool, goal.closer)
+    most, least = list[int](), list[int]()
+    chosen: Sequence[_Sized] = ()
+    for _ in goal.closer:
+        least.append(how_many([part.nodes for part in every], goal.count))
+        every = [inner for part in every for inner in part.inner]
+        chosen = _widest_domains(parts, goal.count)
+        most.append(len(chosen))
+        parts = [inner for part in chosen for inner in part.inner]
+    known, floor = tuple(most), tuple(least)
+    packed = _within_domains(pool, goal.closer[-1], {part.number for part in chosen})
+    if known == floor or (enough and known <= enough):
+        return _Fewest(known, packed)
+    if enough and floor > enough:
+        return _Fewest(floor)
+    fewest = _fewest_inside(tree, goal.count, effort)
+    if fewest is None:
+        return _Fewest(known, packed, proven=False)
+    domains, chosen = fewest
+    if domains < known:
+        # Among few nodes the search finds the tightest domains, among many it takes too long.
+        few = {part.number for part in chosen} if goal.count > _MOST_SORTED else set[int]()
+        packed = _within_domains(pool, goal.closer[-1], few)
+    return _Fewest(domains, packed)
+
+
+def _widest_domains(parts: Sequence[_Sized], count: int) -> Sequence[_Sized]:
+    """Return the widest of *parts* that have *count* nodes, the last one the tightest that holds the rest."""
+    ordered = sorted(parts, key=_widest_first)
+    number = how_many([part.nodes for part in parts], count)
+    left = count - sum([part.nodes for part in ordered[: number - 1]])
+    last = min((part.nodes, part.number, part) for part in ordered[number - 1 :] if part.nodes >= left)[2]
+    return [*ordered[: number - 1], last]
+
+
+def _within_domains(
+    pool: Sequence[NodeGroup], level: CloserLevel, chosen: Collection[int]
+) -> Sequence[NodeGroup]:
+    """Return the nodes of *pool* that are in the domains of *level* that are *chosen*."""
+    numbers = level.numbers
+    return [
+        NodeGroup(own, group.offers, group.kept)
+        for group in pool
+        if (own := tuple([at for at in group.nodes if numbers[at] in chosen]))
+    ]
+
+
+def _fewest_inside(
+    parts: Sequence[_Sized], count: int, effort: Effort
+) -> tuple[tuple[int, ...], Sequence[_Sized]] | None:
+    """Return how few domains of each level have *count* nodes, and which of the finest level these are.
+
+    *parts* are those of the coarsest level. None where *effort* does not suffice.
+    """
+    number = how_many([part.nodes for part in parts], count)
+    if not parts[0].inner:
+        return (number,), _widest_domains(parts, count)
+    if comb(len(parts), number) > _MOST_CHOICES:
         return None
+    # No choice of as many domains has fewer inside than the largest of all would be.
+    least = (how_many([inner.nodes for part in parts for inner in part.inner], count),)
+    best: tuple[tuple[int, ...], Sequence[_Sized]] = (), ()
+    for among in combinations(sorted(parts, key=_widest_first), number):
+        if best[0] == least:
+            break
+        if sum([part.nodes for part in among]) >= count:
+            inner = [each for part in among for each in part.inner]
+            enough = effort.spend(_STEPS_PER_OPTION * len(inner))
+            fewest = _fewest_inside(inner, count, effort) if enough else None
+            if fewest is None:
+                return None
+            best = fewest if not best[0] or fewest[0] < best[0] else best
+    return (number, *best[0]), best[1]
 
 
-def _is_least(chosen: Chosen, pool: Sequence[NodeGroup], goal: Goal) -> bool:
-    """Whether *chosen* touches no more domains than any choice from *pool* has to."""
-    return goal.domains_of([position for position, _ in chosen]) <= _floor(pool, goal)
+def _is_loose(pool: Sequence[NodeGroup], goal: Goal) -> bool:
+    """Whether any nodes of *pool* that have room for the gang can be filled with exactly its workers."""
+    if not all(group.is_whole and not group.kept for group in pool):
+        return False
+    left, fewest = goal.count, 0
+    for least, nodes in sorted(
+        ((group.offers[-1].workers, len(group.nodes)) for group in pool), reverse=True
+    ):
+        taken = min(left, nodes)
+        left, fewest = left - taken, fewest + taken * least
+    return fewest <= goal.workers
+
+
+def _is_short(
+    pool: Sequence[NodeGroup], goal: Goal, known: Sequence[int], slack: int, effort: Effort
+) -> bool:
+    """Whether a search for choices that touch no more domains than *known* probably ends within *effort*.
+
+    Where it does not, that takes most of the effort.
+    """
+    if _is_uniform(pool):
+        return True
+    numbers = goal.closer[-1].numbers
+    sizes = Counter(numbers[position] for group in pool for position in group.nodes)
+    ordered = [sizes[number] for number in sorted(sizes)]
+    # How many numbers of nodes taken are left to look at after a quarter, a half and three of the domains.
+    alive = [
+        _ways(ordered[: len(ordered) * part // 4], ordered[len(ordered) * part // 4 :], goal.count, known[-1])
+        for part in (1, 2, 3)
+    ]
+    options = sum(alive) / len(alive) * sizes.total() * (slack + 1)
+    if _STEPS_PER_OPTION * options <= effort.steps:
+        return True
+    # There may be other domains in which it is shorter, if not many.
+    effort.steps = effort.steps // _SHARE if effort.steps > _LITTLE else 0
+    return False
+
+
+def _ways(before: Sequence[int], after: Sequence[int], count: int, most: int) -> int:
+    """Return in how many ways *count* nodes are parted between domains *before* and *after*, by their sizes.
+
+    They come from *most* domains at the most. Of five nodes in two domains the first two here give none, or
+    two to five:
+
+    >>> _ways([4, 3], [3, 2], count=5, most=2)
+    5
+    """
+    first, rest = (list(accumulate(sorted(sizes, reverse=True), initial=0)) for sizes in (before, after))
+    ways = below = 0
+    for entered, given in enumerate(first[: most + 1]):
+        lowest = max(count - rest[min(most - entered, len(rest) - 1)], below)
+        highest = min(given, count)
+        if lowest <= highest:
+            ways, below = ways + highest - lowest + 1, highest + 1
+    return ways
 
 
 def _damage(chosen: Chosen) -> int:
@@ -659,90 +961,138 @@ def _is_uniform(pool: Sequence[NodeGroup]) -> bool:
     return len(kinds) == 1 and not any(group.kept for group in pool)
 
 
-def _widths(pool: Sequence[NodeGroup], level: CloserLevel) -> dict[int, Counter[int]]:
-    """Return how many nodes of each width the domains of *level* have in *pool*, by the domain's number."""
-    widths: defaultdict[int, Counter[int]] = defaultdict(Counter)
+Widths = Mapping[int, Mapping[int, int]]
+"""By the number of a domain, how many nodes of each width it has, the widest first."""
+
+
+def _widths(pool: Sequence[NodeGroup], level: CloserLevel) -> Widths:
+    nodes: defaultdict[int, list[int]] = defaultdict(list)
     for group in pool:
-        most = group.most
-        for position in group.nodes:
-            widths[level.numbers[position]][most] += 1
-    return widths
+        nodes[group.most] += group.nodes
+    held: defaultdict[int, dict[int, int]] = defaultdict(dict)
+    for width in sorted(nodes, reverse=True):
+        for number, times in Counter(map(level.numbers.__getitem__, nodes[width])).items():
+            held[number][width] = times
+    return held
 
 
-def _floor(pool: Sequence[NodeGroup], goal: Goal) -> tuple[int, ...]:
-    """Return how many domains of each closer level hold the gang at least: by their nodes, and their room."""
+def _floor(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> tuple[int, ...]:
+    """Return how many domains of each closer level hold the gang at least.
+
+    By their nodes, by their room, and by the nodes of each width among the widest: of these no more can be
+    left out than there is *slack*.
+    """
+    times = Counter[int]()
+    for group, taken in _widest(pool, goal.count):
+        times[group.most] += taken
+    needed = list(zip(times, accumulate(times.values()), strict=True))
     least = []
     for level in goal.closer:
         held = _widths(pool, level).values()
-        nodes = sorted((widths.total() for widths in held), reverse=True)
-        room = sorted(
-            (sum(width * number for width, number in widths.items()) for widths in held), reverse=True
-        )
-        by_nodes = bisect_left(list(accumulate(nodes)), goal.count)
-        least.append(max(by_nodes, bisect_left(list(accumulate(room)), goal.workers)) + 1)
+        nodes = [sum(widths.values()) for widths in held]
+        room = [sum([width * number for width, number in widths.items()]) for widths in held]
+        most = max(how_many(nodes, goal.count), how_many(room, goal.workers))
+        for least_width, number in needed:
+            wide = [sum([n for width, n in widths.items() if width >= least_width]) for widths in held]
+            most = max(most, how_many(wide, number - slack))
+        least.append(most)
     return tuple(least)
 
 
-def _packed(pool: Sequence[NodeGroup], goal: Goal) -> Sequence[NodeGroup]:
-    """Return *pool* in few domains: level by level the widest ones, and the tightest that holds the rest."""
+def how_many(sizes: Iterable[int], total: int) -> int:
+    """Return how many of *sizes*, the largest first, add up to *total*; one more than there are if none do.
+
+    >>> how_many([1, 4, 2], 5), how_many([1, 4, 2], 8)
+    (2, 4)
+    """
+    return bisect_left(list(accumulate(sorted(sizes, reverse=True))), total) + 1
+
+
+def _packed(pool: Sequence[NodeGroup], goal: Goal, narrowest: int = 0) -> Sequence[NodeGroup]:
+    """Return *pool* in few domains: level by level the widest ones, and the tightest that holds the rest.
+
+    The widest are those with the most nodes that take *narrowest* workers or more.
+    """
     kept = [position for group in pool if group.kept for position in group.nodes]
     for level in goal.closer:
         held = _widths(pool, level)
-        forced = {level.numbers[position] for position in kept}
-        chosen = _few(held, forced, goal)
-        pool = [
-            group._replace(nodes=own)
-            for group in pool
-            if (own := tuple(at for at in group.nodes if level.numbers[at] in chosen))
-        ]
+        chosen = _few(held, {level.numbers[position] for position in kept}, goal, narrowest)
+        if len(chosen) < len(held):
+            pool = _within_domains(pool, level, chosen)
     return pool
 
 
-def _few(held: Mapping[int, Counter[int]], forced: Collection[int], goal: Goal) -> Collection[int]:
+def _few(held: Widths, forced: Collection[int], goal: Goal, narrowest: int) -> Collection[int]:
     """Return domains with *forced* among them that hold the gang, of those whose nodes' widths are *held*."""
+    totals = {
+        number: sum([times for width, times in widths.items() if width >= narrowest])
+        for number, widths in held.items()
+    }
+    among: dict[int, int] = {}
 
-    def holds(more: Iterable[int]) -> bool:
-        widths = Counter[int]()
-        for number in (*forced, *more):
-            widths.update(held[number])
+    def holds(one: Mapping[int, int]) -> bool:
         nodes, workers = goal.count, goal.workers
-        for width in sorted(widths, reverse=True):
-            taken = min(widths[width], nodes)
+        for width in sorted({*among, *one}, reverse=True):
+            taken = min(among.get(width, 0) + one.get(width, 0), nodes)
             nodes, workers = nodes - taken, workers - taken * width
         return nodes <= 0 and workers <= 0
 
-    if holds(()):
+    def take(number: int) -> None:
+        for width, times in held[number].items():
+            among[width] = among.get(width, 0) + times
+
+    for number in forced:
+        take(number)
+    if holds({}):
         return forced
-    others = sorted(held.keys() - forced, key=lambda number: (-held[number].total(), number))
-    most = bisect_left(range(len(others)), True, key=lambda more: holds(others[: more + 1]))
-    first, rest = others[:most], sorted(others[most:], key=lambda number: (held[number].total(), number))
-    last = bisect_left(range(len(rest) - 1), True, key=lambda at: holds([*first, rest[at]]))
-    return {*forced, *first, rest[last]}
+    others = sorted(held.keys() - forced, key=lambda number: (-totals[number], number))
+    most = 0
+    while most < len(others) - 1 and not holds(held[others[most]]):
+        take(others[most])
+        most += 1
+    # One with fewer nodes than are missing need not be looked at; of the others the nodes may be too narrow.
+    missing = goal.count - sum(among.values())
+    rest = sorted(others[most:], key=lambda number: (totals[number], number))
+    enough = (number for number in rest if sum(held[number].values()) >= missing)
+    last = next((number for number in enough if holds(held[number])), others[most])
+    return {*forced, *others[:most], last}
 
 
 class _Nested:
-    """The nodes of a pool by the domains of the closer levels, and the search among these."""
+    """The nodes of a pool by the domains of the closer levels, and the search among these.
 
-    def __init__(self, pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> None:
+    Without *damages* only domains count.
+    """
+
+    def __init__(
+        self, pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort, *, damages: bool = True
+    ) -> None:
         self._goal = goal
         self._slack = slack
         self._effort = effort
-        levels = goal.closer
-        self._room_bits = _ROOM_BITS * len(levels)
+        self._damages = damages
+        depths = len(goal.closer)
+        self._room_bits = _ROOM_BITS * depths
         self._domains_from = self._room_bits + _DAMAGE_BITS
-        self._units = [
-            1 << (self._domains_from + _DOMAIN_BITS * (len(levels) - 1 - depth))
-            for depth in range(len(levels))
-        ]
+        self._units = [1 << (self._domains_from + _DOMAIN_BITS * (depths - 1 - at)) for at in range(depths)]
         self._pool = pool
-        self._parts = self._entered(0, pool)
         # Nodes that are all alike need no states but how many of them are covered.
-        self._is_uniform = _is_uniform(pool)
+        self._is_uniform = _is_uniform(pool) if damages else _is_even(pool)
+        # Where every node is filled, those of a domain are taken in the order of their damage.
+        self._is_full = not slack and _is_even(pool)
         self._cost_groups: list[_CostGroup] = []
         self._leaves: list[_Entered] = []
-        self._bounds = self._fewest()
+        # By depth the sizes of the domains in fabric order, and how many nodes the one that is entered still
+        # has after those that were visited.
+        self._sizes: list[list[int]] = [[] for _ in range(depths)]
+        self._rest = [0] * depths
+        self._largest: dict[tuple[int, int], list[int]] = {}
+        self._parts = self._entered(0, pool)
         widths = chain.from_iterable([group.most] * len(group.nodes) for group in pool)
         self._reach = list(accumulate(islice(widths, goal.count), initial=0))
+        least = sorted((min(map(_DAMAGE, group.offers)), len(group.nodes)) for group in pool)
+        each = chain.from_iterable([damage] * nodes for damage, nodes in least)
+        self._least_damage = list(accumulate(islice(each, goal.count), initial=0))
 
     def _entered(self, depth: int, pool: Sequence[NodeGroup]) -> list[_Entered]:
         """Return the domains at *depth* of the nodes of *pool*, in fabric order."""
@@ -752,57 +1102,61 @@ class _Nested:
             for position in group.nodes:
                 nodes.setdefault(level.numbers[position], []).append(position)
             for number, positions in nodes.items():
-                by_number.setdefault(number, []).append(group._replace(nodes=tuple(positions)))
+                by_number.setdefault(number, []).append(NodeGroup(tuple(positions), group.offers, group.kept))
         finest = depth == len(self._goal.closer) - 1
         shift = _ROOM_BITS * (len(self._goal.closer) - 1 - depth)
-        return [
-            _Entered(
-                depth,
-                self._units[depth] + (level.room(number) << shift),
-                sum(len(group.nodes) for group in groups),
-                any(group.kept for group in groups),
-                () if finest else self._entered(depth + 1, groups),
-                groups,
-            )
-            for number, groups in sorted(by_number.items(), key=lambda entry: entry[1][0].nodes[0])
-        ]
+        parts = []
+        for number, groups in sorted(by_number.items(), key=lambda entry: entry[1][0].nodes[0]):
+            size = sum(len(group.nodes) for group in groups)
+            self._sizes[depth].append(size)
+            inner = () if finest else self._entered(depth + 1, groups)
+            room = level.room(number) << shift if self._damages else 0
+            kept = any(group.kept for group in groups)
+            after = tuple(map(len, self._sizes))
+            parts.append(_Entered(depth, self._units[depth] + room, size, kept, inner, groups, after))
+        return parts
 
-    def _fewest(self) -> list[list[int]]:
-        """Return by depth what at least is to be entered for so many nodes more, at that depth and below."""
-        count, parts = self._goal.count, list(self._parts)
-        by_depth: list[list[int]] = []
-        while parts:
-            by_depth.append(sorted((part.size for part in parts), reverse=True))
-            parts = [inner for part in parts for inner in part.inner]
-        bounds: list[list[int]] = []
-        finer = [0] * (count + 1)
-        for unit, sizes in zip(reversed(self._units), reversed(by_depth), strict=True):
-            least = [0]
-            for number, size in enumerate(sizes, 1):
-                least += [number * unit] * min(size, count + 1 - len(least))
-            finer = list(map(add, finer, least))
-            bounds.append(finer)
-        return bounds[::-1]
-
-    def best(self, known: Sequence[NodeGroup]) -> Chosen:
-        """Return the best choice, empty if there is none; the nodes *known*, if any, have one.
+    def best(self, known: Chosen) -> Chosen:
+        """Return the best choice, empty if there is none, where *known* is one, if any.
 
         Raises ``_OutOfEffort``.
         """
-        # No choice enters as many domains as there are bits for; with one that is known fewer will do.
-        self._most = 1 << (self._domains_from + _DOMAIN_BITS * len(self._units))
-        if known:
-            nodes = [position for group in known for position in group.nodes]
-            domains = zip(self._units, self._goal.domains_of(nodes), strict=True)
-            self._most = sum(unit * number for unit, number in domains) + (1 << self._domains_from) - 1
+        found = self._found(self._cost_of(known) if known else None)
+        if not found:
+            return []
+        if self._is_uniform:
+            return self._filled(found[1])
+        return self._taken(found[1]) if self._is_full else _unrolled(self._cost_groups, found[1])
+
+    def fewest(self, known: Sequence[int]) -> tuple[int, ...]:
+        """Return how few domains of each level a choice touches; empty if none touches fewer than *known*.
+
+        Raises ``_OutOfEffort``.
+        """
+        cost = sum(unit * number for unit, number in zip(self._units, known, strict=False))
+        found = self._found(cost - 1 if known else None)
+        if not found:
+            return ()
+        mask = (1 << _DOMAIN_BITS) - 1
+        return tuple(found[0] // unit & mask for unit in self._units)
+
+    def _cost_of(self, chosen: Chosen) -> int:
+        """Return what *chosen* costs here."""
+        cost = 0 if self._is_uniform else _damage(chosen) << self._room_bits
+        for depth, level in enumerate(self._goal.closer):
+            entered = {level.numbers[position] for position, _ in chosen}
+            room = sum(map(level.room, entered)) << _ROOM_BITS * (len(self._goal.closer) - 1 - depth)
+            cost += len(entered) * self._units[depth] + room
+        return cost
+
+    def _found(self, most: int | None) -> tuple[int, _BackPointer] | None:
+        """Return the cost of the best choice, *most* at the most, and how it was reached."""
+        # No choice enters as many domains as there are bits for.
+        self._most = 1 << (self._domains_from + _DOMAIN_BITS * len(self._units)) if most is None else most
         states: _States = {(0, 0): (0, None)}
         for part in self._parts:
             states = self._visited(states, part)
-        if self._is_uniform:
-            found = states.get((self._goal.count, 0))
-            return self._filled(found[1]) if found else []
-        found = states.get((self._goal.count, self._goal.workers))
-        return _unrolled(self._cost_groups, found[1]) if found else []
+        return states.get((self._goal.count, 0 if self._is_uniform else self._goal.workers))
 
     def _visited(self, states: _States, part: _Entered) -> _States:
         """Return *states* after those that enter *part* took nodes of it, of those that may still be best."""
@@ -815,25 +1169,72 @@ class _Nested:
             raise _OutOfEffort
         if inside:
             if part.inner:
+                self._rest[part.depth] = part.size
                 for inner in part.inner:
+                    self._rest[part.depth] -= inner.size
                     inside = self._visited(inside, inner)
-            elif self._is_uniform:
-                inside = self._covered(inside, part)
             else:
-                for group in _cost_groups(part.groups, self._slack, self._room_bits):
-                    options = len(inside) * min(len(group.nodes), self._goal.count) * (self._slack + 1)
-                    if not self._effort.spend(_STEPS_PER_OPTION * options):
-                        raise _OutOfEffort
-                    self._cost_groups.append(group)
-                    inside = _extended(inside, len(self._cost_groups) - 1, group, self._reach, self._goal)
+                inside = self._with_nodes(inside, part)
         # Nodes that are kept leave no choice but to enter.
         merged = {} if part.kept else dict(states)
-        bound, count, most = self._bounds[part.depth], self._goal.count, self._most
         for state, entry in inside.items():
             before = merged.get(state)
             if before is None or entry[0] < before[0]:
                 merged[state] = entry
-        return {state: entry for state, entry in merged.items() if entry[0] + bound[count - state[0]] <= most}
+        return self._promising(merged, part.after)
+
+    def _with_nodes(self, states: _States, leaf: _Entered) -> _States:
+        """Return *states* after nodes of *leaf*, which was entered, are taken as well."""
+        if self._is_uniform:
+            return self._covered(states, leaf)
+        if self._is_full:
+            return self._filling(states, leaf)
+        shift = self._room_bits if self._damages else None
+        for group in _cost_groups(leaf.groups, self._slack, shift):
+            options = len(states) * min(len(group.nodes), self._goal.count) * (self._slack + 1)
+            if not self._effort.spend(_STEPS_PER_OPTION * options):
+                raise _OutOfEffort
+            self._cost_groups.append(group)
+            states = _extended(states, len(self._cost_groups) - 1, group, self._reach, self._goal)
+        return states
+
+    def _promising(self, states: _States, after: Sequence[int]) -> _States:
+        """Return those of *states* whose missing nodes the domains from *after* on can still give."""
+        count, limits = self._goal.count, dict[int, int]()
+        largest = [self._largest_of(depth, number) for depth, number in enumerate(after)]
+        promising: _States = {}
+        for state, entry in states.items():
+            missing = count - state[0]
+            limit = limits.get(missing)
+            if limit is None:
+                limit = limits[missing] = self._limit(missing, largest)
+            if entry[0] <= limit:
+                promising[state] = entry
+        return promising
+
+    def _limit(self, missing: int, largest: Sequence[Sequence[int]]) -> int:
+        """Return what may be spent so far where so many nodes are *missing*, -1 where they cannot come."""
+        if not missing:
+            return self._most
+        needed = 0
+        for unit, rest, sums in zip(self._units, self._rest, largest, strict=True):
+            if missing > rest:
+                more = bisect_left(sums, missing - rest)
+                if more == len(sums):
+                    return -1
+                needed += unit * (more + 1)
+        if self._damages and not self._is_uniform:
+            needed += self._least_damage[missing] << self._room_bits
+        return self._most - needed
+
+    def _largest_of(self, depth: int, first: int) -> Sequence[int]:
+        """Return how many nodes the largest domains from number *first* on have together, at least."""
+        sizes = self._sizes[depth]
+        # More domains than there are is a bound as well, and saves sorting them again after each one.
+        first -= first % (len(sizes) // _MOST_SORTED + 1)
+        if (depth, first) not in self._largest:
+            self._largest[depth, first] = list(accumulate(sorted(sizes[first:], reverse=True)))
+        return self._largest[depth, first]
 
     def _covered(self, states: _States, leaf: _Entered) -> _States:
         """Return *states* after all nodes of *leaf* are covered as well."""
@@ -844,6 +1245,42 @@ class _Nested:
             if state not in covered or cost < covered[state][0]:
                 covered[state] = cost, (pointer, number, leaf.size, 0)
         return covered
+
+    def _filling(self, states: _States, leaf: _Entered) -> _States:
+        """Return *states* after nodes of *leaf* are filled as well, those of the least damage first."""
+        number, count, width = len(self._leaves), self._goal.count, leaf.groups[0].most
+        self._leaves.append(leaf)
+        damages = sorted(group.offers[0].damage for group in leaf.groups for _ in group.nodes)
+        costs = [total << self._room_bits for total in accumulate(damages)]
+        largest = [self._largest_of(depth, first) for depth, first in enumerate(leaf.after)]
+        limits = Memo[int, int](lambda missing: self._limit(missing, largest), limit=count + 1)
+        filled: _States = {}
+        steps = 0
+        for (taken, placed), (cost, pointer) in states.items():
+            for more in range(min(leaf.size, count - taken), 0, -1):
+                limit = limits[count - taken - more]
+                steps += 1
+                if limit < cost:
+                    # Even fewer nodes of this domain need even more of the others.
+                    break
+                total = cost + costs[more - 1]
+                if total <= limit:
+                    state = taken + more, placed + more * width
+                    before = filled.get(state)
+                    if before is None or total < before[0]:
+                        filled[state] = total, (pointer, number, more, 0)
+        if not self._effort.spend(steps):
+            raise _OutOfEffort
+        return filled
+
+    def _taken(self, pointer: _BackPointer) -> Chosen:
+        """Return the choice that *pointer* leads back through: the nodes of least damage of each domain."""
+        chosen: Chosen = []
+        while pointer is not None:
+            pointer, number, more, _ = pointer
+            nodes = [(at, group.offers[0]) for group in self._leaves[number].groups for at in group.nodes]
+            chosen += sorted(nodes, key=lambda entry: (entry[1].damage, entry[0]))[:more]
+        return chosen
 
     def _filled(self, pointer: _BackPointer) -> Chosen:
         """Return the choice of least damage on the domains that *pointer* leads back through."""
@@ -862,6 +1299,13 @@ class _Nested:
         return spread(pool, self._goal, self._slack)
 
 
+def _is_even(pool: Sequence[NodeGroup]) -> bool:
+    """Whether all nodes of *pool* may take as many workers, and any number of them up to that."""
+    return len({group.most for group in pool}) == 1 and all(
+        group.is_whole and not group.kept for group in pool
+    )
+
+
 # Which nodes of a domain take how many workers of a gang: the fewest nodes, and of those the best.
 #
 # With the fewest nodes, the places left unused on the chosen nodes are fewer than one node's: every node
@@ -874,7 +1318,8 @@ class Problem:
     """A gang of ``workers`` with ``gpus`` GPUs each, and the fleet with its capacity for them.
 
     ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared; else
-    ``objective`` says what goes first. All levels up to ``closest`` count as one.
+    ``objective`` says what goes first. All levels up to ``closest`` count as one. ``several``: the gang has
+    workers on other nodes, too.
     """
 
     fleet: Fleet
@@ -884,6 +1329,7 @@ class Problem:
     bandwidth_sensitive: bool = True
     objective: Objective = Objective.BANDWIDTH
     closest: int = 0
+    several: bool = False
 
     def goal(self, nodes: int, domain: Domain) -> Goal:
         """Return what the gang needs of so many *nodes* of *domain*, and how choices of them are compared."""
@@ -894,7 +1340,7 @@ class Problem:
         """Return what the GPUs of a node are chosen for when the gang gets so many *nodes*."""
         if not self.bandwidth_sensitive:
             return Use.DAMAGE_ONLY
-        return Use.SEVERAL_NODES if nodes > 1 else Use.ONE_NODE
+        return Use.SEVERAL_NODES if self.several or nodes > 1 else Use.ONE_NODE
 
 
 def closer_tiers(fleet: Fleet, domain: Domain, closest: int) -> range:
@@ -937,22 +1383,29 @@ def in_order(chosen: Iterable[tuple[int, Offer]]) -> tuple[tuple[int, ...], tupl
 def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
     """Return the least number of nodes of *domain* that have *workers* places together; it has as many."""
     # Workers are alike, so no other nodes hold as many in the same number as the widest.
-    widest = sorted(capacity.places[domain.start : domain.end], reverse=True)
-    return bisect_left(list(accumulate(widest)), workers) + 1
+    return bisect_left(list(accumulate(capacity.widest[domain.start, domain.end])), workers) + 1
 
 
 def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     """Return the best choice of *count* nodes, the fewest possible, in *domain*."""
     goal = problem.goal(count, domain)
     groups, sets_exact = _groups(problem, domain, count, most=domain.end if goal.closer else count)
-    chosen = search(groups, goal, effort)
-    return picked(
-        domain,
-        chosen or greedy(groups, goal),
-        goal,
-        complete=chosen is not None,
-        sets_exact=sets_exact,
-    )
+    chosen, complete = search(groups, goal, effort)
+    return picked(domain, chosen or greedy(groups, goal), goal, complete=complete, sets_exact=sets_exact)
+
+
+def _unbeaten(
+    problem: Problem,
+    domain: Domain,
+    count: int,
+    effort: Effort,
+    is_beaten: Callable[[tuple[int, ...]], bool],
+) -> Pick | None:
+    """Return what ``pick`` does, None where that touches so many domains that it *is_beaten*."""
+    goal = problem.goal(count, domain)
+    groups, sets_exact = _groups(problem, domain, count, most=domain.end if goal.closer else count)
+    chosen, complete = search(groups, goal, effort, is_beaten)
+    return picked(domain, chosen, goal, complete=complete, sets_exact=sets_exact) if chosen else None
 
 
 def _groups(problem: Problem, domain: Domain, count: int, *, most: int) -> tuple[list[NodeGroup], bool]:
@@ -964,8 +1417,7 @@ def _groups(problem: Problem, domain: Domain, count: int, *, most: int) -> tuple
     1 the two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen,
     one that takes 8 gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
     """
-    places = problem.capacity.places
-    widest = sorted(places[domain.start : domain.end], reverse=True)[:count]
+    widest = problem.capacity.widest[domain.start, domain.end][:count]
     slack = sum(widest) - problem.workers
     least = max(widest[-1] - slack, 1)
     rows, gpus, use = problem.fleet.tables.rows, problem.gpus, problem.use(count)
@@ -1056,23 +1508,32 @@ class DomainBounds:
         self._count = count
         self._goal = Goal(count, problem.workers, problem.objective)
 
-    def best_first(self, room_of: Sequence[Room]) -> list[tuple[Score, Room, int]]:
-        """Return the domains with a bound on their scores: the best first, then the tightest, by name."""
-        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
+    def best_first(self, room_of: Sequence[Room]) -> Iterator[tuple[Score, Room, int]]:
+        """Yield the domains with a bound on their scores: the best first, then the tightest, by name."""
+        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use: it is
+        # at least that on the best nodes of the fleet.
         if self._problem.objective is Objective.BANDWIDTH:
             numbers = {self._hardware[number]: number for number in self._numbers}
             rates = {hardware: self._rates_of(number) for hardware, number in numbers.items()}
-            best_cases = [
-                self._goal.score(*rates[self._hardware[number]], 0, self._least_domains[number])
-                for number in self._numbers
-            ]
+            damages = {hardware: self._parts.least_damage_with(hardware) for hardware in numbers}
+            scores = Memo[tuple[frozenset[int], tuple[int, ...]], Score](
+                lambda kind: self._goal.score(*rates[kind[0]], damages[kind[0]], kind[1]), limit=_MOST_BOUNDS
+            )
+            hardware_of, least_of = self._hardware, self._least_domains
+            best_cases = [scores[hardware_of[number], least_of[number]] for number in self._numbers]
         else:
             best_cases = list(map(self.bound, self._numbers))
-        return sorted(zip(best_cases, map(room_of.__getitem__, self._numbers), self._numbers, strict=True))
+        alike: defaultdict[Score, list[tuple[Room, int]]] = defaultdict(list)
+        for best_case, number in zip(best_cases, self._numbers, strict=True):
+            alike[best_case].append((room_of[number], number))
+        # Mostly no more than the best are looked at.
+        for best_case in sorted(alike):
+            for room, number in sorted(alike[best_case]):
+                yield best_case, room, number
 
-    def bound(self, number: int) -> Score:
-        """Return a score that no choice in domain *number* is better than."""
-        least = self._least_domains[number]
+    def bound(self, number: int, touched: tuple[int, ...] = ()) -> Score:
+        """Return a score that no choice in domain *number* is better than, nor one that *touched* so many."""
+        least = touched or self._least_domains[number]
         if not self._parts.splits:
             return self._goal.score(inf, inf, 0, least)
         domain = self._domains[number]
@@ -1092,7 +1553,8 @@ class DomainBounds:
         inexact = self._inexact
         if not inexact:
             return True
-        state_ids, domains = self._problem.fleet.state_ids, [self._domains[number] for number in numbers]
+        domains = [self._domains[number] for number in numbers]
+        state_ids = self._problem.fleet.state_ids
         return all(inexact.isdisjoint(state_ids[domain.start : domain.end]) for domain in domains)
 
     def _rates_of(self, number: int) -> Rates:
@@ -1100,24 +1562,56 @@ class DomainBounds:
 
     @cached_property
     def _least_domains(self) -> Memo[int, tuple[int, ...]]:
-        """By the number of a domain, how many domains of each closer level hold the gang at least."""
-        problem, domains, count = self._problem, self._domains, self._count
+        """By the number of a domain, how many domains of each closer level hold the gang at least.
+
+        By their room, and by their widest nodes: of those that hold the gang no more than the slack are
+        narrower than the narrowest of the widest.
+        """
+        fleet, capacity, domains = self._problem.fleet, self._problem.capacity, self._domains
+        workers, count, closest = self._problem.workers, self._count, self._problem.closest
+        starts = Memo[int, Sequence[int]](
+            lambda tier: list(map(_START, fleet.nested[tier][1])), limit=_MOST_BOUNDS
+        )
+        room = Memo[int, Sequence[int]](
+            lambda tier: capacity_by_domain(capacity, fleet.nested[tier][1]), limit=_MOST_BOUNDS
+        )
+
+        def nodes_of(key: tuple[int, int]) -> Sequence[int]:
+            before = capacity.wide_before[key[1]]
+            return [before[part.end] - before[part.start] for part in fleet.nested[key[0]][1]]
+
+        nodes = Memo(nodes_of, limit=_MOST_BOUNDS)
+
+        # All domains are of one tier.
+        tiers = closer_tiers(fleet, domains[0], closest) if count > 1 else ()
 
         def least(number: int) -> tuple[int, ...]:
-            if count == 1:
-                return ()
             domain = domains[number]
-            return tuple(
-                _fewest_domains(problem, domain, tier, count)
-                for tier in closer_tiers(problem.fleet, domain, problem.closest)
-            )
+            widest = capacity.widest[domain.start, domain.end][:count]
+            slack, narrowest = sum(widest) - workers, widest[-1]
+            needed = {(narrowest, count - slack), (widest[0], widest.count(widest[0]) - slack)}
+            if slack:
+                needed.add((max(narrowest - slack, 1), count))
+            fewest = []
+            for tier in tiers:
+                first = bisect_left(starts[tier], domain.start)
+                inner = slice(first, bisect_left(starts[tier], domain.end, first))
+                most = max([how_many(nodes[tier, width][inner], number) for width, number in needed])
+                if slack or widest[0] > narrowest:
+                    most = max(most, how_many(room[tier][inner], workers))
+                fewest.append(most)
+            return tuple(fewest)
 
-        return Memo(least, limit=_MOST_BOUNDS)
+        return Memo(least if tiers else lambda _number: (), limit=_MOST_BOUNDS)
 
     @cached_property
     def _parts(self) -> "_Parts":
-        places, domains = self._problem.capacity.places, [self._domains[number] for number in self._numbers]
-        most = max(max(places[domain.start : domain.end]) for domain in domains)
+        places, most = self._problem.capacity.places, 0
+        for number in self._numbers:
+            most = max(most, *places[self._domains[number].start : self._domains[number].end])
+            # Mostly the first domain has one of the widest nodes of all.
+            if most == self._problem.capacity.most:
+                break
         return _Parts.of(self._problem, self._count, most)
 
     @cached_property
@@ -1135,17 +1629,6 @@ class DomainBounds:
     @cached_property
     def _inexact(self) -> frozenset[int]:
         return frozenset[int]().union(*(table.inexact for table in self._parts.tables.values()))
-
-
-def _fewest_domains(problem: Problem, domain: Domain, tier: int, count: int) -> int:
-    """Return how many domains of *tier* hold the gang at least: by their room, and by their nodes."""
-    _, parts = problem.fleet.nested[tier]
-    first = bisect_left(parts, domain.start, key=attrgetter("start"))
-    inner = parts[first : bisect_left(parts, domain.end, first, key=attrgetter("start"))]
-    room = accumulate(sorted(capacity_by_domain(problem.capacity, inner), reverse=True))
-    nodes = accumulate(sorted((part.end - part.start for part in inner), reverse=True))
-    by_room, by_nodes = bisect_left(list(room), problem.workers), bisect_left(list(nodes), count)
-    return max(by_room, by_nodes) + 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -1182,6 +1665,15 @@ class _Parts:
                 least[part, times] = _cheapest_set(damages, counted, times)
         damage = min(sum(map(least.__getitem__, split)) for split in self.splits)
         # Infinite where no split fits the states: no damage at all is a bound in any case.
+        return int(damage) if damage < inf else 0
+
+    def least_damage_with(self, hardware: frozenset[int]) -> int:
+        """Return the least damage of all splits, each part on any node of the fleet with such *hardware*."""
+        least: dict[tuple[int, int], float] = {}
+        for part, times in self.parts:
+            by_kind = self.problem.fleet.least_damages[self.problem.gpus, part]
+            least[part, times] = times * min([by_kind[kind] for kind in hardware])
+        damage = min((sum(map(least.__getitem__, split)) for split in self.splits), default=0)
         return int(damage) if damage < inf else 0
 
     def rates_of(self, hardware: frozenset[int]) -> Rates:
@@ -1264,6 +1756,8 @@ EFFORT = 6_000
 """Steps of search that one decision may take before it settles for the best so far: some milliseconds."""
 NODES_PER_STEP = 2
 """In larger fleets there is one step more for every so many nodes."""
+_LEAST_SEARCHED = 2
+"""Domains that are searched, where several may be the best, even if no effort is left."""
 _NOWHERE = 1 << 62
 """More room than any domain has."""
 
@@ -1273,17 +1767,14 @@ class DomainChoice:
     """The pick for a gang, and what it was chosen from.
 
     ``level`` is where it was searched, ``rivals`` how many domains there hold the gang. ``next_count`` is the
-    number of nodes that the best of those with more nodes needs, 0 if there is none. ``runner_up`` is the
-    best pick of another domain (or node) with as few nodes; it may be as good, and later by name. ``exact``
-    is False where something better cannot be ruled out: it depends on what this decision compared, and on no
-    other decision.
+    number of nodes that the best of those with more nodes needs, 0 if there is none. ``exact`` is False where
+    something better cannot be ruled out: it depends on what this decision compared, and on no other decision.
     """
 
     pick: Pick
     level: int
     rivals: int
     next_count: int
-    runner_up: Pick | None
     exact: bool
 
 
@@ -1291,107 +1782,217 @@ def choose_domain(problem: Problem, level: int) -> DomainChoice:
     """Return the best pick at *level*, which has a domain that holds all workers of *problem*."""
     if level == 0:
         return _choose_node(problem)
-    capacity, workers = problem.capacity, problem.workers
     domains = domains_at(problem.fleet, level)
-    holding = [
-        number for number, places in enumerate(capacity_by_domain(capacity, domains)) if places >= workers
-    ]
-    counts = [fewest(capacity, domains[number], workers) for number in holding]
+    holding, counts = _counts(problem, domains)
     least = min(counts)
     competing = [number for number, count in zip(holding, counts, strict=True) if count == least]
-    picks, exact = _picks(problem, domains, competing, least)
+    picks, exact = _DomainSearch(problem, domains, competing, least, 1).picks()
     return DomainChoice(
         pick=picks[0],
         level=level,
         rivals=len(holding),
         next_count=min((count for count in counts if count > least), default=0),
-        runner_up=picks[1] if len(picks) > 1 else None,
         exact=exact,
     )
 
 
-def _picks(
-    problem: Problem, domains: Sequence[Domain], competing: Sequence[int], count: int
-) -> tuple[list[Pick], bool]:
-    """Return the two best picks of the *competing* *domains*, and whether none can be better.
+def runner_up(problem: Problem, chosen: DomainChoice) -> Pick | None:
+    """Return the best pick of another domain, or node, than that of *chosen* with as few nodes, if any.
 
-    Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no
-    better than the two picks so far is skipped. The result is exact only if every pick and every bound that
+    It may be as good, and later by name. To find it takes longer than the decision.
+    """
+    if chosen.level == 0:
+        ranked = (nodes for alike in _ranked_states(problem) if (nodes := _holding_nodes(problem, alike)))
+        second = list(islice(ranked, 1, 2))
+        return _on_one_node(problem, min(second[0])) if second else None
+    domains = domains_at(problem.fleet, chosen.level)
+    holding, counts = _counts(problem, domains)
+    count = len(chosen.pick.nodes)
+    competing = [number for number, needed in zip(holding, counts, strict=True) if needed == count]
+    if len(competing) < 2:
+        return None
+    picks, _ = _DomainSearch(problem, domains, competing, count, 2).picks()
+    return next(pick for pick in picks if pick.domain != chosen.pick.domain)
+
+
+def _counts(problem: Problem, domains: Sequence[Domain]) -> tuple[list[int], list[int]]:
+    """Return the numbers of the *domains* that hold the gang, and the fewest nodes that do in each."""
+    capacity, workers = problem.capacity, problem.workers
+    holding = [
+        number for number, places in enumerate(capacity_by_domain(capacity, domains)) if places >= workers
+    ]
+    if len(holding) <= _MOST_SORTED:
+        return holding, [fewest(capacity, domains[number], workers) for number in holding]
+    # Of many small domains few are looked at again.
+    places, ends = capacity.places, [(domains[number].start, domains[number].end) for number in holding]
+    widest = [accumulate(sorted(places[start:end], reverse=True)) for start, end in ends]
+    return holding, [bisect_left(list(sums), workers) + 1 for sums in widest]
+
+
+class _DomainSearch:
+    """The search of the *most* best picks of the domains that compete, and whether none can be better.
+
+    The domain with the best bound is next: its bound is made closer, then it is searched. Domains whose bound
+    is no better than the picks so far are left. The result is exact only if every pick and every bound that
     was used is.
     """
-    # One budget for all domains: the most promising ones are searched first and may use it up.
-    effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
-    bounds = DomainBounds(problem, domains, competing, count)
-    anywhere = replace(problem, closest=len(problem.fleet.tiers) + 1)
-    room_of = rooms(problem.fleet, problem.capacity, len(domains[0].path))
-    candidates: Iterator[tuple[Score, Room, int]] = iter(
-        bounds.best_first(room_of) if len(competing) > 1 else [((), room_of[competing[0]], competing[0])]
-    )
-    best: list[tuple[Rank, Pick]] = []
-    skipped: list[int] = []
-    exact = True
-    for best_case, room, number in candidates:
-        domain = domains[number]
-        # Two picks are kept because the second is shown as the runner-up: a skipped domain beats neither.
-        if len(best) > 1:
-            # Candidates come best case first: where this one cannot win, none of those after it can.
-            if best_case > best[1][0][0]:
-                skipped += [number, *(other for _, _, other in candidates)]
+
+    def __init__(
+        self, problem: Problem, domains: Sequence[Domain], competing: Sequence[int], count: int, most: int
+    ) -> None:
+        self._problem = problem
+        self._domains = domains
+        self._count = count
+        self._most = most
+        self._bounds = DomainBounds(problem, domains, competing, count)
+        # One budget for all domains: the most promising ones are searched first and may use it up.
+        self._effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
+        room_of = rooms(problem.fleet, problem.capacity, len(domains[0].path))
+        only = [((), room_of[competing[0]], competing[0])] if len(competing) == 1 else None
+        # With a bound by the hardware alone; what is looked at again has one by its states, or its nodes.
+        self._candidates: Iterator[tuple[Score, Room, int]] = iter(only or self._bounds.best_first(room_of))
+        self._again: list[tuple[Score, Room, int, bool]] = []
+        self._best: list[tuple[Rank, Pick]] = []
+        self._exact = True
+        self._searched = 0
+        self._left: list[int] = []
+        self._inexact: set[int] = set()
+
+    def picks(self) -> tuple[list[Pick], bool]:
+        """Return the best picks, the best first, and whether no others can be better."""
+        following = next(self._candidates, None)
+        while following or self._again:
+            if following and (not self._again or following <= self._again[0][:3]):
+                bound, room, number = following
+                following = next(self._candidates, None)
+                is_over = self._is_beaten(bound, room, number)
+                if not is_over:
+                    self._look_at(bound, room, number)
+            else:
+                bound, room, number, is_close = heappop(self._again)
+                is_over = self._is_beaten(bound, room, number) or not self._look_again(
+                    bound, room, number, is_close=is_close
+                )
+            if is_over:
+                self._left.append(number)
                 break
-            if (bounds.bound(number), room, domain.start) > best[1][0]:
-                skipped.append(number)
-                continue
-            # What the nodes give if they may be anywhere in the domain takes less time to find.
-            if bounds.has_closer(number):
-                relaxed = pick(anywhere, domain, count, effort)
-                if (bounds.score_of(relaxed, number), room, domain.start) > best[1][0]:
-                    exact = exact and relaxed.complete and relaxed.sets_exact
-                    continue
-                if len(best) > 1 and not effort.steps:
-                    exact = False
-                    continue
-        choice = pick(problem, domain, count, effort)
-        exact = exact and choice.sets_exact
+        left = chain(self._left, map(itemgetter(2), self._again), [following[2]] if following else ())
+        return [choice for _, choice in self._best], self._exact and self._is_exact_without(left)
+
+    def _is_exact_without(self, left: Iterable[int]) -> bool:
+        """Whether the bounds of the domains that are *left*, and of those that were not looked at, are."""
+        numbers = [*left]
+        if not self._inexact.isdisjoint(numbers):
+            return False
+        rest = next(self._candidates, None)
+        if not numbers and rest is None:
+            return True
+        first = () if rest is None else (rest[2],)
+        return self._bounds.is_exact(chain(numbers, first, map(itemgetter(2), self._candidates)))
+
+    def _is_beaten(self, bound: Score, room: Room, number: int) -> bool:
+        """Whether a domain with such a *bound* is no better than the picks so far."""
+        if len(self._best) < self._most:
+            return False
+        return (bound, room, self._domains[number].start) > self._best[-1][0]
+
+    def _look_at(self, bound: Score, room: Room, number: int) -> None:
+        """Search the domain *number* if few picks are known, else bound it by its states."""
+        if len(self._best) < self._most:
+            self._pick(room, number)
+            return
+        bound = self._bounds.bound(number)
+        if self._is_beaten(bound, room, number):
+            self._left.append(number)
+        else:
+            heappush(self._again, (bound, room, number, False))
+
+    def _look_again(self, bound: Score, room: Room, number: int, *, is_close: bool) -> bool:
+        """Search the domain *number*, or bound it by its nodes first; whether there is effort for that."""
+        if self._bounds.has_closer(number):
+            if not is_close and self._problem.objective is not Objective.BANDWIDTH:
+                # What the nodes give if they may be anywhere in the domain takes less time to find.
+                anywhere = replace(self._problem, closest=len(self._problem.fleet.tiers) + 1)
+                relaxed = pick(anywhere, self._domains[number], self._count, self._effort)
+                if not (relaxed.complete and relaxed.sets_exact):
+                    self._inexact.add(number)
+                closer = max(self._bounds.score_of(relaxed, number), bound)
+                heappush(self._again, (closer, room, number, True))
+                return True
+            if not self._effort.steps:
+                self._exact = False
+                if self._searched >= _LEAST_SEARCHED:
+                    return False
+        self._pick(room, number)
+        return True
+
+    def _pick(self, room: Room, number: int) -> None:
+        """Search the domain *number*."""
+        domain = self._domains[number]
+        self._searched += 1
+
+        def is_beaten(touched: tuple[int, ...]) -> bool:
+            return self._is_beaten(self._bounds.bound(number, touched), room, number)
+
+        choice = _unbeaten(self._problem, domain, self._count, self._effort, is_beaten)
+        if choice is None:
+            self._left.append(number)
+            return
+        self._exact = self._exact and choice.sets_exact
         # An incomplete search is still exact where its pick meets the bound, or where the best pick beats it.
-        if not choice.complete and choice.score > (bound := bounds.bound(number)):
-            exact = exact and bool(best) and (bound, room, domain.start) > best[0][0]
-        best = sorted((*best, ((choice.score, room, domain.start), choice)), key=itemgetter(0))[:2]
-    return [choice for _, choice in best], exact and (not skipped or bounds.is_exact(skipped))
+        if not choice.complete and choice.score > (bound := self._bounds.bound(number)):
+            beats = bool(self._best) and (bound, room, domain.start) > self._best[0][0]
+            self._exact = self._exact and beats
+        ranked = (*self._best, ((choice.score, room, domain.start), choice))
+        self._best = sorted(ranked, key=itemgetter(0))[: self._most]
 
 
 def _choose_node(problem: Problem) -> DomainChoice:
     """Return the best single node: of the best states, the node in the tightest domain."""
-    goal = Goal(1, problem.workers, problem.objective)
-    by_score: dict[Score, list[list[int]]] = {}
-    exact = True
-    for state_id, nodes in _holding_nodes(problem):
-        offer = _offer_of_one_node(problem, state_id, problem.workers)
-        # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
-        score = goal.score(offer.inside, offer.inside, offer.damage)
-        by_score.setdefault(score, []).append(nodes)
-        exact = exact and offer.exact
-    ranked = [by_score[score] for score in sorted(by_score)[:2]]
-    _, best = next(tightest_first(problem.fleet, problem.capacity, sorted(chain.from_iterable(ranked[0]))))
+    best = next(nodes for states in _ranked_states(problem) if (nodes := _holding_nodes(problem, states)))
+    best = _least_unused(problem.fleet, best)
+    _, node = next(tightest_first(problem.fleet, problem.capacity, sorted(best)))
+    workers, capacity = problem.workers, problem.capacity
+    if capacity.by_state is None:
+        rivals = sum(map(workers.__le__, capacity.places))
+    else:
+        by_state = zip(problem.fleet.nodes_by_state, capacity.by_state, strict=True)
+        rivals = sum([len(alike) for alike, places in by_state if places >= workers])
+    offers = problem.fleet.tables.alike[problem.gpus, problem.use(1), workers]
     return DomainChoice(
-        pick=_on_one_node(problem, best),
+        pick=_on_one_node(problem, node),
         level=0,
-        rivals=sum(len(nodes) for alike in by_score.values() for nodes in alike),
+        rivals=rivals,
         next_count=0,
-        runner_up=_on_one_node(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
-        exact=exact,
+        exact=all(offer.exact or not _holding_nodes(problem, states) for offer, states in offers),
     )
 
 
-def _holding_nodes(problem: Problem) -> Iterator[tuple[int, list[int]]]:
-    """Yield the nodes that take the whole gang, ascending, by the id of their state."""
-    workers, capacity = problem.workers, problem.capacity
-    for state_id, nodes in enumerate(problem.fleet.nodes_by_state):
-        if capacity.by_state is None:
-            holding = [position for position in nodes if capacity.places[position] >= workers]
-        else:
-            holding = nodes if capacity.by_state[state_id] >= workers else []
-        if holding:
-            yield state_id, holding
+def _least_unused(fleet: Fleet, nodes: list[int]) -> list[int]:
+    """Return those of *nodes* with the least cpu and memory free: others are kept for those who need more."""
+    unused = fleet.unused
+    least = min(map(unused.__getitem__, nodes))
+    return [position for position in nodes if unused[position] == least]
+
+
+def _ranked_states(problem: Problem) -> list[list[int]]:
+    """Return the states whose nodes are equally good for the whole gang, the best ones first."""
+    goal = Goal(1, problem.workers, problem.objective)
+    by_score: defaultdict[Score, list[int]] = defaultdict(list)
+    for offer, states in problem.fleet.tables.alike[problem.gpus, problem.use(1), problem.workers]:
+        # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
+        by_score[goal.score(offer.inside, offer.inside, offer.damage)] += states
+    return [by_score[score] for score in sorted(by_score)]
+
+
+def _holding_nodes(problem: Problem, states: Iterable[int]) -> list[int]:
+    """Return the nodes of some *states* that take the whole gang."""
+    workers, capacity, nodes = problem.workers, problem.capacity, problem.fleet.nodes_by_state
+    if capacity.by_state is None:
+        places = capacity.places
+        return [position for state in states for position in nodes[state] if places[position] >= workers]
+    by_state = capacity.by_state
+    return list(chain.from_iterable(nodes[state] for state in states if by_state[state] >= workers))
 
 
 def _offer_of_one_node(problem: Problem, state_id: int, places: int) -> Offer:

@@ -1,9 +1,9 @@
 """Scenarios of a gang side by side: any level or a required one, coalesced or not, planned or not."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import count, islice
+from itertools import islice
 from math import isinf
 from random import Random
 
@@ -98,8 +98,8 @@ def _simulated(
     )
 
 
-def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> Iterator[dict[int, int]]:
-    """Yield, again and again, how many of *workers* each node gets: one by one where the *score* is highest.
+def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> Iterator[list[int]]:
+    """Yield, again and again, the node of each of *workers*: one by one where the *score* is highest.
 
     Nodes are kept in buckets by their score. A pod lowers the score of its node, so the highest bucket only
     falls.
@@ -112,6 +112,7 @@ def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> I
     while True:
         buckets = {highest: empty.get(highest, []).copy()}
         taken: dict[int, int] = {}
+        drawn: list[int] = []
         top = highest
         for _ in range(workers):
             while not buckets.get(top):
@@ -123,9 +124,10 @@ def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> I
             position, bucket[index] = bucket[index], bucket[-1]
             bucket.pop()
             taken[position] = taken.get(position, 0) + 1
+            drawn.append(position)
             if taken[position] < places[position]:
                 buckets.setdefault(min(score(position, taken[position]), top), []).append(position)
-        yield taken
+        yield drawn
 
 
 def _score(demand: Demand, fleet: Fleet, rule: str) -> _Score:
@@ -153,10 +155,13 @@ def _free_percent(node: GpuNode, resource: str, more: int) -> int | None:
     return max(total - node.requested.get(resource, 0) - more, 0) * 100 // total
 
 
-def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random, figures: Figures) -> _Draw:
+def _judged(demand: Demand, fleet: Fleet, drawn: Sequence[int], rng: Random, figures: Figures) -> _Draw:
+    taken: dict[int, list[int]] = {}
+    for worker, position in enumerate(drawn):
+        taken.setdefault(position, []).append(worker)
     level, _ = spanned(fleet, min(taken), max(taken))
     shares = _shares(demand, fleet, taken, rng)
-    rates = [nic_rate(fleet.state(position), pods * demand.gpus) for position, pods in taken.items()]
+    rates = [nic_rate(fleet.state(position), len(pods) * demand.gpus) for position, pods in taken.items()]
     across = min(rates) if len(taken) > 1 and not any(map(isinf, rates)) else None
     inside = [share.busbw for share in shares if len(share.workers) * demand.gpus > 1]
     busbw, images = figures(shares, demand.gpus)
@@ -171,14 +176,15 @@ def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random, fi
     )
 
 
-def _shares(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random) -> tuple[NodeShare, ...]:
-    """Return what the gang gets of each node: any of its free GPUs."""
-    workers = count()
+def _shares(
+    demand: Demand, fleet: Fleet, taken: Mapping[int, Sequence[int]], rng: Random
+) -> tuple[NodeShare, ...]:
+    """Return what the gang gets of each node: any of its free GPUs for the workers drawn for it."""
     return tuple(
         NodeShare(
             fleet.nodes[position].name,
-            tuple(islice(workers, pods)),
-            *_gpus(fleet, position, pods * demand.gpus, rng),
+            tuple(pods),
+            *_gpus(fleet, position, len(pods) * demand.gpus, rng),
         )
         for position, pods in sorted(taken.items())
     )

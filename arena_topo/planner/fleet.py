@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate, compress
+from math import inf
 from operator import attrgetter, is_not, lt
 
 from arena_topo.errors import UsageError
@@ -21,7 +22,9 @@ from arena_topo.planner.memo import Memo
 from arena_topo.planner.offers import (
     NodeState,
     PlanningTables,
+    Use,
     alignment_of,
+    card_rate,
     containers_of,
     free_rate,
 )
@@ -80,6 +83,7 @@ def _alike_nodes(state_ids: Sequence[int], free: Sequence[Sequence[int]]) -> Ali
 _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
 _MOST_TIERS = 64
+_MOST_DOMAINS = 100_000
 _MOST_FLEETS = 3
 """Fleets that are kept: of what is free, of what the head's reservation leaves, and of what will be free."""
 
@@ -159,6 +163,11 @@ class Fleet:
         return Memo(lambda resource: min(free[resource], default=0), limit=_MOST_RESOURCES)
 
     @cached_property
+    def unused(self) -> list[int]:
+        """How much cpu and memory each node has free, in steps of eight cores and of 64 GiB, added up."""
+        return list(map(_unused, self.nodes))
+
+    @cached_property
     def alike(self) -> Memo[tuple[str, ...], AlikeNodes | None]:
         """The nodes in groups by their state and free amounts of resources; None if nearly all differ."""
         state_ids, free = self.state_ids, self.free
@@ -179,7 +188,7 @@ class Fleet:
     def isolated(self) -> "Fleet":
         """The same fleet for isolated pods (``Demand.isolated``), with what does not depend on that."""
         fleet = replace(self, states=tuple(replace(state, isolated=True) for state in self.states))
-        for name in ("free", "least_free", "alike", "open_to_all", "domain_numbers", "parts"):
+        for name in ("free", "unused", "least_free", "alike", "open_to_all", "domain_numbers", "parts"):
             fleet.__dict__[name] = getattr(self, name)
         return fleet
 
@@ -262,6 +271,35 @@ class Fleet:
         return dict(zip(self.hardware_ids, self.states, strict=True))
 
     @cached_property
+    def card_rates(self) -> Memo[tuple[int, int, int], float]:
+        """The rate in GB/s of isolated pods: by the GPUs of each, the id of their node's state, and how many.
+
+        Nodes of one state have the same cards: the sum of their rates and the fastest are part of it.
+        """
+        nodes, tables = self.nodes, self.tables
+        first = [positions[0] for positions in self.nodes_by_state]
+
+        def rate(key: tuple[int, int, int]) -> float:
+            gpus, state_id, pods = key
+            offer = tables.offer(gpus, Use.SEVERAL_NODES, state_id, pods, pods)
+            return card_rate(nodes[first[state_id]], offer.choice, gpus, pods)
+
+        return Memo(rate, limit=_MOST_DOMAINS)
+
+    @cached_property
+    def least_damages(self) -> Memo[tuple[int, int], Mapping[int, float]]:
+        """The least damage on each kind of hardware, by the GPUs of a worker and the number of workers."""
+        tables, kinds = self.tables, self.hardware_ids
+
+        def least(key: tuple[int, int]) -> Mapping[int, float]:
+            by_kind: dict[int, float] = {}
+            for kind, damage in zip(kinds, tables.damages[key].damages, strict=True):
+                by_kind[kind] = min(damage, by_kind.get(kind, inf))
+            return by_kind
+
+        return Memo(least, limit=_MOST_RESOURCES)
+
+    @cached_property
     def hardware_by_domain(self) -> Memo[int, list[frozenset[int]]]:
         """The kinds of hardware in each domain of a tier, 1 the coarsest; 0 is the cluster."""
         by_node = list(map(self.hardware_ids.__getitem__, self.state_ids))
@@ -328,6 +366,10 @@ def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, 
         after.free[resource] = amounts.copy()
         for position, node in nodes.items():
             after.free[resource][position] = _free(node, resource)
+    if "unused" in known:
+        vars(after)["unused"] = known["unused"].copy()
+        for position, node in nodes.items():
+            after.unused[position] = _unused(node)
     # Domains are the same, and so is what is derived of them alone.
     for name in ("parents", "parts", "nested", *(("without_hostname",) if same_labels else ())):
         if name in known:
@@ -553,6 +595,15 @@ def _free(node: GpuNode, resource: str) -> int:
     return max(node.allocatable.get(resource, 0) - node.requested.get(resource, 0), 0)
 
 
+_UNITS = {"cpu": 8_000, "memory": 2**36}
+"""Millicores and bytes of which differences count: what each node runs of its own is less."""
+
+
+def _unused(node: GpuNode) -> int:
+    # What a node does not report cannot be used up.
+    return sum([_free(node, name) // unit for name, unit in _UNITS.items() if name in node.allocatable])
+
+
 # The levels of a fabric, from one node up to the whole cluster, and which of their domains hold a gang.
 
 # More places than a fleet has.
@@ -583,6 +634,25 @@ class Capacity:
     def before(self) -> Sequence[int]:
         """The places on all nodes before each one, and on all nodes at the end."""
         return list(accumulate(self.places, initial=0))
+
+    @cached_property
+    def most(self) -> int:
+        """The places on the widest node."""
+        return max(self.places, default=0)
+
+    @cached_property
+    def wide_before(self) -> Memo[int, Sequence[int]]:
+        """The nodes with so many places or more before each node, and among all nodes at the end."""
+        places = self.places
+        return Memo(
+            lambda least: list(accumulate(map(least.__le__, places), initial=0)), limit=_MOST_RESOURCES
+        )
+
+    @cached_property
+    def widest(self) -> Memo[tuple[int, int], list[int]]:
+        """The places of each node from one position up to another, the most first."""
+        places = self.places
+        return Memo(lambda ends: sorted(places[ends[0] : ends[1]], reverse=True), limit=_MOST_DOMAINS)
 
     def within(self, domain: Domain) -> int:
         """Return the places in *domain*."""
@@ -704,7 +774,7 @@ def closest_level(fleet: Fleet, capacity: Capacity, workers: int, limits: LevelL
     """Return the closest level that has a domain with *workers* places, None where no allowed level has."""
     for level in range(limits.closest, limits.widest + 1):
         if level == 0:
-            if max(capacity.places, default=0) >= workers:
+            if capacity.most >= workers:
                 return level
         elif max(capacity_by_domain(capacity, domains_at(fleet, level)), default=-1) >= workers:
             return level

@@ -21,7 +21,7 @@ from operator import attrgetter
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import CLIQUE
 from arena_topo.model.placement_options import Axis, Closer, Groups, Parallelism
-from arena_topo.model.plan import Demand, GroupPlaces, GroupSpread, Placement, Step
+from arena_topo.model.plan import Demand, GroupPlaces, GroupSpread, Placement, Step, Steps
 from arena_topo.model.text.words import natural_sort_key, plural
 from arena_topo.planner.answer import placement
 from arena_topo.planner.choice import EFFORT, DomainChoice, Effort, Pick, Problem, Score, fewest, pick, picked
@@ -435,22 +435,25 @@ def _with_group_steps(
     *exact*: no spread is less; *fewest*: no fewer nodes of the domain hold the gang.
     """
     words = dict(zip(level_names(fleet), level_words(fleet), strict=True))
-    steps: list[Step] = []
-    for step in answer.why:
-        match step.criterion:
-            case "level":
-                # The groups decide on the level, which a gang of other workers could have closer.
-                steps += [replace(step, bound=""), *_steps(groups, words, exact=exact)]
-            case "fits":
-                steps.append(step)
-            case "left over" if step.bound:
-                steps.append(replace(step, proven=True))
-            case "nodes" if fewest:
-                steps.append(step)
-            case _:
-                # Among the placements that are equally good for the groups, not all were compared.
-                steps.append(replace(step, bound="", runner_up="", proven=False))
-    return replace(answer, why=tuple(steps), groups=tuple(groups))
+
+    def steps() -> Iterator[Step]:
+        for step in answer.why:
+            match step.criterion:
+                case "level":
+                    # The groups decide on the level, which a gang of other workers could have closer.
+                    yield replace(step, bound="")
+                    yield from _steps(groups, words, exact=exact)
+                case "fits":
+                    yield step
+                case "left over" if step.bound:
+                    yield replace(step, runner_up="", proven=True)
+                case "nodes" if fewest:
+                    yield step
+                case _:
+                    # Among the placements that are equally good for the groups, not all were compared.
+                    yield replace(step, bound="", runner_up="", proven=False)
+
+    return replace(answer, why=Steps(steps), groups=tuple(groups))
 
 
 def _steps(groups: Sequence[GroupPlaces], words: dict[str, str], *, exact: bool) -> Iterator[Step]:
@@ -520,7 +523,6 @@ def place_groups(
         level=level,
         rivals=len(candidates),
         next_count=0,
-        runner_up=None,
         exact=False,
     )
     answer = placement(demand, fleet, capacity, chosen, _workers_of(arranged.nodes))

@@ -381,6 +381,10 @@ RowKey = tuple[int, Use, int, int, int]
 """GPUs of a worker, what they are for, id of the state, most and fewest workers."""
 
 
+AlikeOffers = Sequence[tuple[Offer, Sequence[int]]]
+"""Offers that differ by their rate inside, their damage, or by whether they are exact; the states of each."""
+
+
 class PlanningTables:
     """What node states give gangs: functions of the states alone, shared by all decisions on a fleet.
 
@@ -395,12 +399,23 @@ class PlanningTables:
         self.offers: Memo[OfferKey, Offer] = Memo(self._offer, limit=_MOST_OFFERS)
         self.rows: Memo[RowKey, OfferRow] = Memo(self._row, limit=_MOST_ROWS)
         self.damages: Memo[tuple[int, int], DamageTable] = Memo(self._damages, limit=_MOST_DAMAGES)
+        self.alike: Memo[tuple[int, Use, int], AlikeOffers] = Memo(self._alike, limit=_MOST_DAMAGES)
 
     def offer(self, gpus: int, use: Use, state_id: int, workers: int, places: int) -> Offer:
         """Return what nodes of *state_id* with room for *places* workers of *gpus* GPUs give *workers*."""
         # What a node strands of its GPUs does not depend on how many workers it could take, so neither does
         # the key.
         return self.offers[gpus, use, state_id, workers, 0 if gpus else places]
+
+    def _alike(self, key: tuple[int, Use, int]) -> AlikeOffers:
+        gpus, use, workers = key
+        alike: dict[tuple[float, int, bool], tuple[Offer, list[int]]] = {}
+        for state_id, state in enumerate(self._states):
+            if state.free >= workers * gpus:
+                offer = self.offer(gpus, use, state_id, workers, workers)
+                known = alike.setdefault((offer.inside, offer.damage, offer.exact), (offer, []))
+                known[1].append(state_id)
+        return tuple(alike.values())
 
     def _offer(self, key: OfferKey) -> Offer:
         gpus, use, state_id, workers, places = key

@@ -27,11 +27,13 @@ Pods that are all alike:
     d: two racks, where b, c and e would touch three.
 5.  Groups of ranks (``groups.place_groups``) take the place of 4 where the demand has ``parallel``. With tp=8
     and dp=3, two of six workers are a unit that must be in one node: c, d and b take a unit each, and those
-    of rack r2 are consecutive.
-6.  Assign (``answer.placement``): workers follow the nodes in fabric order, and the GPUs of a node in ring
+    of rack r2 are consecutive. Workers that are spread evenly (``even.place_evenly``) come here, too: of five
+    over racks, which hold three and four, three go to one and two to the other.
+6.  Assign (``answer.placement``): ranks follow the nodes in fabric order, and the GPUs of a node in ring
     order. Of three workers the first gets a's GPUs 4 to 7, the others b's 0 to 3 and 4 to 7.
 7.  Launcher. Where the workers took its room, that is kept free on one node after the other, those with the
-    fewest free GPUs first, and the workers are placed again. A launcher of 120 of a node's 128 cpu has room
+    fewest free GPUs first, and the workers are placed again: the closest level wins, then the fewest nodes,
+    then the first such node. A launcher of 120 of a node's 128 cpu has room
     on a, where no worker of 8 GPUs goes.
 
 With ``coalesce``, 1 to 7 are done for each shape that has as many GPUs: 4 workers of 2 GPUs as 1 of 8, 2 of 4
@@ -52,24 +54,28 @@ A plan is a function of the demand and the fleet: the same question on the same 
 whatever was asked before. What is kept between questions (``memo``) only saves time.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.kind import RankOrder
 from arena_topo.model.placement_options import Objective, TopologyPolicy
 from arena_topo.model.plan import (
     Demand,
     GangDemand,
     Infeasible,
     Placement,
+    RolePlacement,
     Spread,
     Step,
+    Steps,
     UnplacedRole,
     Verdict,
 )
 from arena_topo.model.text.words import plural
 from arena_topo.planner.answer import gang_words, infeasible, no_launcher, placement, too_wide
 from arena_topo.planner.choice import Problem, choose_domain
+from arena_topo.planner.even import place_evenly
 from arena_topo.planner.fleet import (
     Capacity,
     Fleet,
@@ -87,7 +93,6 @@ from arena_topo.planner.fleet import (
     reshaped,
 )
 from arena_topo.planner.groups import place_groups
-from arena_topo.planner.offers import Use, card_rate
 from arena_topo.planner.roles.answer import place_roles
 
 
@@ -109,7 +114,8 @@ def plan_on(
     long as to find that there is no room. The steps of a placement are omitted without *explains*.
     """
     if isinstance(demand, GangDemand):
-        return _plan_named(demand, fleet) if _is_one_plain_role(demand) else place_roles(demand, fleet)
+        answer = _plan_named(demand, fleet) if _is_one_plain_role(demand) else place_roles(demand, fleet)
+        return _ranked(answer, demand.ranks) if isinstance(answer, Placement) else answer
     if demand.coalesce and demand.gpus:
         return _coalesced(demand, fleet, advises=advises)
     return _plan_alike(demand, fleet, advises=advises, explains=explains)
@@ -120,8 +126,49 @@ def _plan_alike(demand: Demand, fleet: Fleet, *, advises: bool = True, explains:
     fleet = aligned(fleet, demand)
     answer = _place_all(demand, fleet, advises=advises, explains=explains)
     if isinstance(answer, Placement) and _is_crowded(demand, answer):
-        return _less_crowded(demand, fleet, answer, explains=explains) or answer
-    return answer
+        answer = _less_crowded(demand, fleet, answer, explains=explains) or answer
+    return _ranked(answer, demand.ranks) if isinstance(answer, Placement) else answer
+
+
+# Ranks: places are handed out to neighbours in rank order, whatever the numbers of the pods are.
+#
+# Of twelve pods that torch sorts by the text of their index, on three nodes of four, the first node has 0, 1,
+# 10 and 11. By number it would have 0 to 3, and the ring would leave it twice: after 1, and after 3.
+
+
+def _ranked(answer: Placement, ranks: RankOrder) -> Placement:
+    """Return *answer*, in which pods are numbered by rank, with the numbers that they have by *ranks*."""
+    if ranks.named_from is None:
+        return answer
+    order, first, roles = ranks.of(range(answer.workers)), 0, []
+    if order == sorted(order):
+        return answer
+    for role in answer.roles:
+        past = first + len(role.slots)
+        roles.append(_numbered(role, [number - first for number in order if first <= number < past]))
+        first = past
+    shown = ", ".join(map(str, order[:_SHOWN_RANKS]))
+    bound = "an elastic PyTorchJob meets by torch's c10d, which sorts pods by the text of their names"
+    step = Step("ranks", f"pods {shown} ...", bound=bound)
+    why = Steps(lambda: (*answer.why, step) if answer.why else ())
+    return replace(answer, roles=tuple(roles), ranks=tuple(order), why=why)
+
+
+_SHOWN_RANKS = 5
+
+
+def _numbered(role: RolePlacement, order: Sequence[int]) -> RolePlacement:
+    """Return *role*, whose pods are numbered by rank, with the numbers of *order*."""
+    slots = sorted(slot._replace(worker=order[slot.worker]) for slot in role.slots)
+    shares = []
+    for share in role.shares:
+        by_number = sorted(range(len(share.workers)), key=lambda rank: order[share.workers[rank]])
+        workers = tuple(order[share.workers[rank]] for rank in by_number)
+        alignment = share.alignment
+        if alignment:
+            alignment = replace(alignment, workers=tuple(alignment.workers[rank] for rank in by_number))
+        shares.append(share._replace(workers=workers, alignment=alignment))
+    return replace(role, slots=tuple(slots), shares=tuple(shares))
 
 
 def _place_all(demand: Demand, fleet: Fleet, *, advises: bool, explains: bool) -> Verdict:
@@ -132,12 +179,22 @@ def _place_all(demand: Demand, fleet: Fleet, *, advises: bool, explains: bool) -
     if launcher_fits(demand, fleet, answer):
         return answer
     # The workers took the launcher's room: keep it free on one node after the other, and place them again.
+    best, least = None, _score(fleet, answer)
     for host in launcher_hosts(demand, fleet):
         capacity = capacity_for(demand, fleet, reserved=(host, demand.launcher))
-        answer = _place(demand, fleet, capacity, advises=False, explains=explains)
-        if isinstance(answer, Placement) and launcher_fits(demand, fleet, answer):
-            return answer
-    return no_launcher(demand)
+        found = _place(demand, fleet, capacity, advises=False, explains=explains)
+        if isinstance(found, Placement) and launcher_fits(demand, fleet, found):
+            if best is None or _score(fleet, found) < _score(fleet, best):
+                best = found
+            # With less room no workers are closer together, or on fewer nodes.
+            if _score(fleet, best) == least:
+                break
+    return best or no_launcher(demand)
+
+
+def _score(fleet: Fleet, answer: Placement) -> tuple[int, int]:
+    """Return the level of *answer* and its number of nodes, by which places for different shapes compare."""
+    return level_names(fleet).index(answer.level), len(answer.shares)
 
 
 def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, explains: bool) -> Verdict:
@@ -153,6 +210,8 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, e
             answer = too_wide(gang_words(demand), fleet, level, ideal)
             wait = f"wait until a {level_words(fleet)[ideal]} has room for {plural(demand.workers, 'worker')}"
             return replace(answer, remedies=(*answer.remedies, wait))
+    if demand.spread_evenly:
+        return place_evenly(demand, fleet, capacity, limits)
     if demand.parallel:
         return place_groups(demand, demand.parallel, fleet, capacity, limits)
     problem = Problem(
@@ -218,8 +277,12 @@ def _less_crowded(demand: Demand, fleet: Fleet, answer: Placement, *, explains: 
                 runner_up=f"{min(rates):.3g} GB/s on {plural(len(answer.shares), 'node')}",
                 bound="no pods of this gang can have more",
             )
-            return replace(found, why=(*found.why, step) if explains else found.why)
+            return _with_step(found, step) if explains else found
     return None
+
+
+def _with_step(answer: Placement, step: Step) -> Placement:
+    return replace(answer, why=Steps(lambda: (*answer.why, step)))
 
 
 def _card_rates(demand: Demand, fleet: Fleet, capacity: Capacity) -> dict[int, list[float]]:
@@ -228,7 +291,6 @@ def _card_rates(demand: Demand, fleet: Fleet, capacity: Capacity) -> dict[int, l
     if capacity.by_state is None:
         for state_id, places in zip(fleet.state_ids, capacity.places, strict=True):
             most[state_id] = max(most[state_id], places)
-    # Nodes of one state have the same cards: the sum of their rates and the fastest are part of it.
     positions = dict(zip(fleet.state_ids, range(len(fleet.nodes)), strict=True))
     rates = {}
     for state_id, places in most.items():
@@ -240,9 +302,7 @@ def _card_rates(demand: Demand, fleet: Fleet, capacity: Capacity) -> dict[int, l
 
 def _card_rate(demand: Demand, fleet: Fleet, position: int, pods: int) -> float:
     """Return the rate in GB/s of each of *pods* on the node at *position*, 0 where it has no RDMA card."""
-    state_id = fleet.state_ids[position]
-    offer = fleet.tables.offer(demand.gpus, Use.SEVERAL_NODES, state_id, pods, pods)
-    return card_rate(fleet.nodes[position], offer.choice, demand.gpus, pods)
+    return fleet.card_rates[demand.gpus, fleet.state_ids[position], pods]
 
 
 def _coalesced_shapes(demand: Demand) -> Iterator[Demand]:
@@ -272,7 +332,7 @@ def _coalesced(demand: Demand, fleet: Fleet, *, advises: bool) -> Verdict:
     for shape in _coalesced_shapes(demand):
         answer = _plan_alike(shape, fleet, advises=False)
         if isinstance(answer, Placement):
-            score = (level_names(fleet).index(answer.level), len(answer.shares), answer.workers)
+            score = (*_score(fleet, answer), answer.workers)
             if best is None or score < best[0]:
                 best = score, answer
     if best is None:
@@ -305,7 +365,7 @@ def _plan_named(demand: GangDemand, fleet: Fleet) -> Verdict:
         return Infeasible(answer.summary, remedies=answer.remedies, roles=(UnplacedRole(role.name, answer),))
     placed = replace(answer.roles[0], role=role.name, why=answer.why)
     # Of the steps, that of the level is about the gang.
-    return replace(answer, roles=(placed,), why=answer.why[1:2])
+    return replace(answer, roles=(placed,), why=Steps(lambda: answer.why[1:2]))
 
 
 # Gangs that could never fit, however long they wait: those that the idle cluster could not hold either.

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from benchmarks.saturation import Cluster, Rule, fill, fleet_of, jobs, one_by_one, ours
+from benchmarks.saturation import OVERLOAD, Cluster, Rule, fill, fleet_of, jobs, one_by_one, ours
 
 ANYWHERE = partial(one_by_one, lambda _cluster, position, _demand: float(-position))
 
@@ -29,4 +29,4 @@ def test_no_gpu_and_no_cpu_is_given_twice(rule: Rule) -> None:
 
 def test_a_full_fleet_is_counted_as_such() -> None:
     """A quarter more is asked for than there is, so that hardly a GPU stays free."""
-    assert 0.85 < fill(ours, 12, seed=1).allocated <= 1
+    assert 0.85 < fill(ours, fleet_of(12), jobs(Random(1)), OVERLOAD).allocated <= 1

@@ -70,6 +70,19 @@ def test_a_faster_gang_on_one_more_node_is_told() -> None:
     assert "22.5 GB/s on v0 and 1 other, 0 GPUs left over" == step.runner_up
 
 
+def test_nodes_are_counted_as_topology_counts_them() -> None:
+    """Those without GPUs are none of those that might have room for workers with GPUs."""
+    nodes = [*half_used(), GpuNode("cpu-1")]
+    counts = {
+        gpus: next(
+            step.chosen for step in placed(Demand(1, gpus), cluster(nodes)).why if step.criterion == "fits"
+        )
+        for gpus in (8, 0)
+    }
+
+    assert {8: "1 of 2 nodes with GPUs has room", 0: "3 of 3 nodes have room"} == counts
+
+
 @settings(max_examples=examples(300))
 @given(snapshots(), demands())
 def test_an_alternative_has_what_the_choice_gave_up(snapshot: Snapshot, demand: Demand) -> None:

@@ -39,6 +39,7 @@ def facts(fleet: Fleet) -> dict[str, object]:
     return {
         **{name: getattr(fleet, name) for name in (*given, *derived)},
         "free": [fleet.free[resource] for resource in (GPU, "cpu", "pods")],
+        "unused": fleet.unused,
         "parts": [fleet.parts[tier] for tier in range(len(fleet.tiers) + 1)],
         "least": [fleet.least_free[resource] for resource in (GPU, "cpu", "pods")],
     }

@@ -16,7 +16,7 @@ from arena_topo.model.plan import Demand, GangDemand, Infeasible, Placement, Rol
 from arena_topo.planner.fleet import make_fleet
 from arena_topo.planner.plan import plan, plan_on
 from tests.examples import examples
-from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, fleet_of, graph, node
+from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, fleet_of, graph, node, placed
 
 RING = graph(9, {f"{gpu}{gpu + 1}": 1 for gpu in range(8)} | {"08": 1})
 """Nine GPUs in a ring of NVLinks: more than are packed
@@ -134,6 +134,45 @@ EXAMPLE = cluster(
     "rack",
 )
 """The cluster by which ``planner/plan.py`` explains the phases of a decision."""
+
+
+def test_the_launcher_gets_the_host_that_keeps_the_workers_closest() -> None:
+    """Not the first that has room: on a it drives two workers to another rack, on b it leaves all in r1."""
+    free = {"a": (15_000, 2, 110), "b": (63_000, 3, 2), "c": (8_000, 2, 1), "d": (8_000, 4, 110)}
+    nodes = [
+        replace(base, allocatable={**base.allocatable, "pods": pods})
+        for name, (cpu, gpus, pods) in free.items()
+        for base in (node(name, range(8 - gpus), cpu=cpu),)
+    ]
+    paths = {name: ("r10" if name == "d" else "r1",) for name in free}
+    demand = Demand(4, 1, requests={"cpu": 3_000}, launcher={"cpu": 14_000})
+    answer = placed(demand, cluster(nodes, paths, "rack"))
+    assert (answer.level, [slot.node for slot in answer.slots]) == ("rack", ["a", "a", "b", "c"])
+
+
+@pytest.mark.parametrize(
+    ("cpu", "taken"),
+    [
+        ({"a": 128_000, "b": 40_000, "c": 90_000}, "b"),
+        # Less than eight cores are what nodes run of their own: the first by name.
+        ({"a": 127_000, "b": 121_000, "c": 126_000}, "a"),
+        # Room for the job goes first.
+        ({"a": 128_000, "b": 7_000, "c": 90_000}, "c"),
+    ],
+)
+def test_nodes_with_much_cpu_free_are_kept(cpu: dict[str, int], taken: str) -> None:
+    """Of single nodes that are as good for the GPUs, the one with the least cpu and memory free."""
+    nodes = [node(name, cpu=free) for name, free in cpu.items()]
+    answer = placed(Demand(1, 1, requests={"cpu": 8_000}), cluster(nodes))
+    assert [slot.node for slot in answer.slots] == [taken]
+
+
+def test_a_node_that_publishes_only_its_pods_takes_no_more_of_them() -> None:
+    """One read from a matrix has no cpu and memory of its own, but may say how many pods it takes."""
+    base = node("a")
+    silent = replace(base, allocatable={"nvidia.com/gpu": 8, "pods": 9}, requested={"pods": 6})
+    assert isinstance(plan(Demand(3, 1), cluster([silent])), Placement)
+    assert isinstance(plan(Demand(4, 1), cluster([silent])), Infeasible)
 
 
 @pytest.mark.parametrize(

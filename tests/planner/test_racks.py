@@ -91,6 +91,20 @@ def test_blocks_go_before_racks() -> None:
     assert "2 blocks, 5 racks" == within(answer.why).chosen
 
 
+def test_the_last_rack_is_one_whose_nodes_are_wide_enough() -> None:
+    """Four nodes of block a take a worker each, so that the fifth has to be the one that takes two."""
+    free = {"wide": 8, **{f"a{number}": 4 for number in range(4)}, "b0": 4, "c0": 4}
+    paths = {name: (name[0], f"{name[0]}-rack") for name in free} | {"wide": ("", "rack")}
+    snapshot = cluster([node(name, range(8 - count)) for name, count in free.items()], paths, "block", "rack")
+    assert sorted(share.node for share in placed(Demand(6, 4), snapshot).shares) == [
+        "a0",
+        "a1",
+        "a2",
+        "a3",
+        "wide",
+    ]
+
+
 def test_levels_that_count_as_equally_close_are_not_compared() -> None:
     """With all levels up to the block equal, and with no policy at all, racks count for nothing."""
     snapshot = blocks((1, 1, 4))

@@ -1,9 +1,10 @@
 """One kind of node, and the best set of k GPUs among those that are free in it.
 
 Sets are compared by, in this order: predicted bus bandwidth of the whole set; for a gang over several nodes,
-GPUs with a NIC of their own next to them; what the GPUs that stay free lose in value (``set_values``); closed
-rings; NUMA nodes, PCIe roots, alignment, NICs, link bandwidth (``locality``); lowest positions. Every set is
-compared, or one of those that differ by interchangeable GPUs only (``ranking``).
+GPUs with a NIC of their own next to them; whether there is a closed ring; what the GPUs that stay free lose
+in value (``set_values``); the number of closed rings; NUMA nodes, PCIe roots, alignment, NICs, link bandwidth
+(``locality``); lowest positions. Every set is compared, or one of those that differ by interchangeable GPUs
+only (``ranking``).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -199,8 +200,10 @@ class _Ranking:
         return (
             # Between nodes the NICs carry everything: one for each GPU is worth more than what stays free.
             -self._locality.served(mask) if across_nodes else 0,
+            # Older versions of NCCL, and its low-latency protocols, use only closed rings: without any they
+            # leave the links, which no set of the rest makes up for.
+            not self._closed_rings(mask),
             -self._values.value(left),
-            # Older versions of NCCL, and its low-latency protocols, use only closed rings.
             -self._closed_rings(mask),
             self._locality.nearness(mask),
             -self._locality.whole_blocks(left),

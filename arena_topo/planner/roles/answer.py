@@ -1,8 +1,9 @@
 """From the nodes that the roles chose to a place for every pod, and why they are where they are."""
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial as bound
 from itertools import repeat
 from math import isinf
 
@@ -16,6 +17,7 @@ from arena_topo.model.plan import (
     RolePlacement,
     Spread,
     Step,
+    Steps,
     StepTraffic,
     UnplacedRole,
     Verdict,
@@ -80,7 +82,8 @@ def _gang_placement(demand: GangDemand, gang: Gang, found: GangChoice) -> Placem
     while partial.number < len(gang.pod_sets):
         choice = found.choices[partial.number]
         served = None if partial.pod_set.serves is None else step_traffic(partial, choice.counts)
-        placed |= _of_pod_set(partial, choice, tuple(_steps(partial, choice, served, found)))
+        steps = Steps(bound(_steps, partial, choice, served, found))
+        placed |= _of_pod_set(partial, choice, steps)
         # A gang has one set of parameter servers, and where it has several the first of them is compared.
         traffic = traffic or served
         partial = partial.after(choice)
@@ -98,7 +101,7 @@ def _gang_placement(demand: GangDemand, gang: Gang, found: GangChoice) -> Placem
 
 
 def _of_pod_set(
-    partial: PartialPlacement, choice: RoleChoice, steps: tuple[Step, ...]
+    partial: PartialPlacement, choice: RoleChoice, steps: Sequence[Step]
 ) -> dict[str, RolePlacement]:
     """Return the placements of the roles of the next pod set, by name, for *steps*: in rank order."""
     pod_set, fleet = partial.pod_set, partial.gang.fleet

@@ -28,7 +28,6 @@ from arena_topo.planner.choice import (
     Goal,
     NodeGroup,
     Rank,
-    greedy,
     search,
     tightest_first,
 )
@@ -134,11 +133,12 @@ class _Part:
         goal = replace(self.partial.gang.problem(self.partial.pod_set).goal(count, self.domain), workers=pods)
         alike = self._alike(places, least, self.domain.end if goal.closer else count)
         groups, sets_exact = _groups(self.partial, alike, slack, several=self.others or count > 1)
-        found = search(groups, goal, effort)
-        chosen = found if found is not None else _unproven(groups, goal, spread=spread)
+        chosen, complete = search(groups, goal, effort)
+        if spread and not complete:
+            chosen = _even(groups, goal.workers)
         if size > 1:
             chosen = [(at, replace(offer, workers=offer.workers * size)) for at, offer in chosen]
-        return chosen, sets_exact and found is not None
+        return chosen, sets_exact and complete
 
     def _alike(self, places: Sequence[int], least: int, count: int) -> Iterator[tuple[int, list[int]]]:
         """Yield the nodes that take *least* pods or more, alike ones together, *count* at most."""
@@ -181,9 +181,10 @@ def _in_groups(partial: PartialPlacement, candidates: CandidateNodes, effort: Ef
     goal = partial.gang.problem(partial.pod_set).goal(count, span)
     alike = _alike_in_groups(partial, candidates, least, span.end if goal.closer else count)
     groups, sets_exact = _groups(partial, alike, slack, several=count > 1)
-    found = search(groups, goal, effort)
-    chosen = found if found is not None else _unproven(groups, goal, spread=spread)
-    return partial.chosen(chosen, span, exact=sets_exact and found is not None) if chosen else None
+    chosen, complete = search(groups, goal, effort)
+    if spread and not complete:
+        chosen = _even(groups, goal.workers)
+    return partial.chosen(chosen, span, exact=sets_exact and complete) if chosen else None
 
 
 def _alike_in_groups(
@@ -248,10 +249,6 @@ def _offer(partial: PartialPlacement, position: int, taken: int, width: int, *, 
     size = partial.pod_set.whole
     offer = partial.offer(position, taken * size, width * size, several=several)
     return replace(offer, workers=taken) if size > 1 else offer
-
-
-def _unproven(groups: Sequence[NodeGroup], goal: Goal, *, spread: bool) -> Chosen:
-    return _even(groups, goal.workers) if spread else greedy(groups, goal)
 
 
 def _even(groups: Sequence[NodeGroup], pods: int) -> Chosen:

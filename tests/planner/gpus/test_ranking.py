@@ -82,6 +82,7 @@ def objective(node: GpuNode, box: Machine, free: int, mask: int, *, across_nodes
     return (
         -box.busbw(mask),
         -served(gpus) if across_nodes else 0,
+        not closed_rings(node, members),
         -worth(box, free & ~mask),
         -closed_rings(node, members),
         len({gpu.numa for gpu in gpus}),
