@@ -4,7 +4,8 @@ A PyTorchJob says so in its ``elasticPolicy``, as the operator and torchrun read
 for it: the annotation ``arena-topo.dev/elastic: 2:8`` says that its launcher starts a framework that looks
 for its hosts again.
 
-Sources: training-operator 1.9 (pkg/apis/kubeflow.org/v1/pytorch_types.go, pytorch_defaults.go), Horovod 0.28
+Sources: training-operator 1.9 (pkg/apis/kubeflow.org/v1/pytorch_types.go, pytorch_defaults.go,
+pkg/controller.v1/pytorch/elastic.go), torch 2.12 (elastic/rendezvous/dynamic_rendezvous.py), Horovod 0.28
 (docs/elastic.rst), JobSet 0.12 (keps/463-ElasticJobsets), Trainer 2.3
 (pkg/apis/trainer/v1alpha1/trainjob_types.go).
 """
@@ -15,8 +16,18 @@ from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job import WorkerRange
 from arena_topo.model.keys import ELASTIC
-from arena_topo.model.kind import Kind, Member, planned_replicas
+from arena_topo.model.kind import (
+    BY_NUMBER,
+    Kind,
+    Member,
+    RankOrder,
+    Replicas,
+    containers,
+    offsets,
+    planned_replicas,
+)
 from arena_topo.model.objects import Object
+from arena_topo.model.plan_record import MOST_WORKERS
 from arena_topo.model.text.json import optional_number, shown
 
 _FIXED = {
@@ -34,7 +45,8 @@ def worker_range(kind: Kind, job: Object) -> WorkerRange | None:
         return None
     if isinstance(kind, ApiVersion):
         text = str((job["metadata"].get("annotations") or {}).get(ELASTIC, ""))
-        return read_range(text, f"the annotation {ELASTIC} of {job['metadata']['name']}") if text else None
+        what = f"the annotation {ELASTIC} of {job['metadata']['name']}"
+        return _planned_range(read_range(text, what)) if text else None
     policy = job["spec"].get("elasticPolicy")
     if policy is None:
         return None
@@ -42,7 +54,12 @@ def worker_range(kind: Kind, job: Object) -> WorkerRange | None:
     # defaults.
     least, most = policy.get("minReplicas"), policy.get("maxReplicas")
     now = pods_of_job(kind, job)
-    return WorkerRange(least or most or now, most or least or now)
+    return _planned_range(WorkerRange(least or most or now, most or least or now))
+
+
+def _planned_range(found: WorkerRange) -> WorkerRange:
+    """Return *found* with no more pods than a plan may have: its writer may name any number."""
+    return WorkerRange(min(found.least, MOST_WORKERS), min(found.most, MOST_WORKERS))
 
 
 def read_range(text: str, what: str) -> WorkerRange:
@@ -106,3 +123,39 @@ def _meeting_point(kind: Kind, job: Object, role: str) -> int:
     prefix = kind.pod_name(Member(str(job["metadata"]["name"]), role, 0)).removesuffix("0")
     found = re.fullmatch(rf"{re.escape(prefix)}([0-9]{{1,6}})", host.partition(".")[0])
     return int(found[1]) if found else -1
+
+
+# Which pod is which rank, where the job does not say so itself.
+#
+# torch's dynamic rendezvous sorts those that take part by the text of their host's name: ``worker-10`` comes
+# before ``worker-2`` (``_NodeDesc``, ``_mark_rendezvous_complete``; pytorch issue 191190). The operator has
+# elastic jobs use it.
+
+_DYNAMIC = ("c10d", "etcd-v2")
+_STARTS_DYNAMIC = re.compile(r"--rdzv[-_]backend(?:=|\s+)(?:c10d|etcd-v2)(?![\w-])")
+
+
+def rank_order(kind: Kind, job: Object) -> RankOrder:
+    """Return in which order the pods of *job* become ranks."""
+    replicas = planned_replicas(kind, job)
+    policy = job["spec"].get("elasticPolicy")
+    if policy is None or kind.elastic is None or isinstance(kind, ApiVersion):
+        return RankOrder(by_command=any(map(_starts_dynamic, replicas)))
+    # In the network of its node a pod has the name of the node.
+    named = all(not (pods.pods.get("spec") or {}).get("hostNetwork") for pods in replicas)
+    if str(policy.get("rdzvBackend") or _DYNAMIC[0]) not in _DYNAMIC or not named:
+        return BY_NUMBER
+    # The master, if there is one, is before the workers by its name too.
+    return RankOrder(named_from=offsets(kind, job).get(kind.elastic.role))
+
+
+def _starts_dynamic(pods: Replicas) -> bool:
+    """Whether the command of *pods* starts torchrun with a dynamic rendezvous."""
+    words = (
+        str(word)
+        for container in containers(pods.pods)
+        for part in ("command", "args")
+        for word in container.get(part) or ()
+    )
+    line = " ".join(words)
+    return ("torchrun" in line or "torch.distributed" in line) and bool(_STARTS_DYNAMIC.search(line))

@@ -3,7 +3,7 @@
 The modules of ``kinds/`` have these facts, one module for each kind; ``kinds/table.py`` lists them.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from arena_topo.model.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
+    """The pods of one role: their number, the template of each, and the JSON pointer to it in the job.
 
     ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what
     it must say next to the pins, where a pod could not know its index otherwise. ``labels`` are what the
@@ -49,10 +49,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of a log as the container wrote it, with its end unless the log ends without one; ``stamp`` may be empty.
+    """A line of a log as the container wrote it, with its newline if it has one; ``stamp`` may be empty.
 
-    ``instance`` is the pod's name, ``node`` where it runs; ``role`` is its role in the job, and ``index`` its
-    index in that, None for a launcher.
+    ``instance`` is the pod's name, ``node`` where it runs; ``role`` is its role in the ``job``, and ``index``
+    its index in that, None for a launcher.
     """
 
     instance: str
@@ -62,6 +62,7 @@ class LogLine:
     text: bytes
     role: str
     index: int | None
+    job: str = ""
 
 
 class Loose(Enum):
@@ -86,6 +87,31 @@ class Elastic:
     role: str
     replicas: str
     keeps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RankOrder:
+    """In which order pods become ranks: by number, or from ``named_from`` on by the text of their index.
+
+    ``by_command``: their command starts a rendezvous that sorts them by name, which the user could change.
+    """
+
+    named_from: int | None = None
+    by_command: bool = False
+
+    def of(self, numbers: Iterable[int]) -> list[int]:
+        """Return pods by *numbers* in the order of their ranks.
+
+        >>> RankOrder(named_from=1).of(range(13))
+        [0, 1, 2, 11, 12, 3, 4, 5, 6, 7, 8, 9, 10]
+        """
+        first = self.named_from
+        if first is None:
+            return sorted(numbers)
+        return sorted(numbers, key=lambda number: (number >= first, str(number - first), number))
+
+
+BY_NUMBER = RankOrder()
 
 
 class Kind(Protocol):
@@ -146,7 +172,7 @@ class Kind(Protocol):
 
     @property
     def pod_spec_path(self) -> tuple[str, ...]:
-        """The keys from a job to the spec of its pods by its schema; ``*`` is any role, or any element of a list."""
+        """The keys from a job to the spec of its pods; ``*`` is any role, or any element of a list."""
         ...
 
     @property
@@ -277,7 +303,7 @@ def planned_members(kind: Kind, job: Object) -> list[Member]:
 
 
 def chief_title(kind: Kind, job: Object) -> str:
-    """Return how messages name the pod whose log is the job's: ``the launcher``, ``the master``, ``worker 0``."""
+    """Return what messages call the pod whose log is the job's: ``the launcher``, ``worker 0``."""
     chief = kind.chief_role(job)
     # v1alpha1 has a launcher, and no template of its own for it.
     count = next((replicas.count for replicas in kind.replicas(job) if replicas.role == chief), 1)
@@ -309,7 +335,7 @@ def offsets(kind: Kind, job: Object) -> dict[str, int]:
 
 
 def _member_at(kind: Kind, job: Object, number: int) -> Member:
-    """Return the planned pod of *job* with this *number*; beyond the last one numbers count on in the last role, as for a job that grows."""
+    """Return the planned pod of *job* with this *number*; numbers beyond the last extend the last role."""
     name, roles = str(job["metadata"]["name"]), planned_replicas(kind, job)
     for replicas in roles[:-1]:
         if number < replicas.count:

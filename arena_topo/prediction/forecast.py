@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.cluster import GpuNode, LinkClass, Nic, rdma_cards
-from arena_topo.model.plan import NodeShare, Prediction, Range, Transport
+from arena_topo.model.plan import NodeShare, Prediction, Range, Transport, uplink_flows
 from arena_topo.model.text.documents import (
     HEADER,
     NUMBER,
@@ -33,6 +33,7 @@ from arena_topo.model.text.documents import (
     read_fields,
     record,
 )
+from arena_topo.model.text.words import plural
 from arena_topo.model.text.yaml import load
 from arena_topo.prediction.training import EXCHANGES, MODELS, RingSpeed, network, step_seconds
 
@@ -74,7 +75,8 @@ class Bandwidths:
     ``nvlink_share`` is the share of a GPU set's predicted busbw that is reached, ``rdma_share`` that of the
     rate of the RDMA cards, ``two_nodes_share`` the same for two nodes whose NVSwitches reduce; ``rdma_card``
     is the rate of a card whose own is not known. ``isolated`` is between pods of one node that do not see
-    each other's GPUs, ``tcp`` between nodes without RDMA.
+    each other's GPUs, ``tcp`` between nodes without RDMA. ``uplinks`` are the rates of the uplink of a node
+    and of the domains above it, the closest tier first, as far as they are known.
     """
 
     nvlink_share: Range
@@ -84,6 +86,7 @@ class Bandwidths:
     rdma_share: Range
     rdma_card: Range
     two_nodes_share: Range
+    uplinks: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,7 @@ class Calibration:
         return self.frameworks[name]
 
     def knows(self, gpu: str) -> bool:
-        """Whether it has the speed of *gpu*, a product or a word of its name, with any framework and model."""
+        """Whether it has the speed of *gpu*, a product or a word of its name, for any framework and model."""
         return any(name.upper() in gpu.upper() for *_, name in self.speeds)
 
     def speed(self, framework: str, model: str, gpu: str) -> float:
@@ -147,13 +150,14 @@ def read_calibration(document: object, source: str, base: Calibration | None = N
         Field(key, _range(0.0, most, above=True), getattr(given, name, REQUIRED), name)
         for name, (key, most) in _BANDWIDTHS.items()
     )
+    uplinks = Field("uplinks", list_of(_bounded(0.0, _MOST, above=True)), given.uplinks if given else ())
     table = (
         *HEADER,
         # For readers of the file only.
         Field("description", STRING, ""),
         Field("frameworks", list_of(record(dict, _FRAMEWORK)), ()),
         Field("speeds", list_of(record(dict, _SPEED)), ()),
-        Field("bandwidths", record(Bandwidths, bandwidths), given or REQUIRED),
+        Field("bandwidths", record(Bandwidths, (*bandwidths, uplinks)), given or REQUIRED),
     )
     values = read_fields(table, document, source)
     frameworks = {
@@ -292,11 +296,15 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class PlannedGang:
-    """The number of ranks of a gang, what it will probably see, and its GPUs' names as far as they are known."""
+    """The number of ranks of a gang, what it will probably see, and the known names of its GPUs.
+
+    ``ring`` has for each pod, in rank order, the domains of its node, the coarsest first, and the node.
+    """
 
     ranks: int
     prediction: Prediction
     products: tuple[str, ...] = ()
+    ring: tuple[tuple[str, ...], ...] = ()
 
     @property
     def transport(self) -> Transport:
@@ -308,6 +316,31 @@ class PlannedGang:
         assumptions = (*self.prediction.assumptions, assumption)
         return replace(self, prediction=replace(self.prediction, assumptions=assumptions))
 
+    def bounded(self, calibration: Calibration) -> "PlannedGang":
+        """Return the same gang as the uplinks that *calibration* knows let it be.
+
+        The ring crosses an uplink as often as the order of its ranks says, and these flows share its rate.
+        """
+        rates = calibration.bandwidths.uplinks
+        tiers = {path[: len(path) - tier]: tier for path in self.ring for tier in range(len(path))}
+        shared = {
+            domain: (rates[tiers[domain]] / flows, flows)
+            for domain, flows in uplink_flows(self.ring).items()
+            if tiers[domain] < len(rates)
+        }
+        if not shared:
+            return self
+        slowest = min(shared, key=lambda domain: shared[domain][0])
+        most, flows = shared[slowest]
+        busbw = self.prediction.busbw
+        if most >= busbw.high:
+            return self
+        bounded = Range(min(busbw.low, most), min(busbw.likely, most), most)
+        gang = replace(self, prediction=replace(self.prediction, busbw=bounded))
+        return gang.assuming(
+            f"{plural(flows, 'flow')} of the ring share the uplink of {slowest[-1]}, at {most:.3g} GB/s"
+        )
+
 
 _BUSBW: Table = (Field("low", NUMBER), Field("likely", NUMBER), Field("high", NUMBER))
 _PREDICTION: Table = (
@@ -316,11 +349,16 @@ _PREDICTION: Table = (
     Field("across", one_of(Transport), None),
     Field("assumptions", list_of(STRING), ()),
 )
+_SLOT: Table = (Field("worker", WHOLE), Field("node", STRING))
+_SHARE: Table = (Field("node", STRING), Field("domain", list_of(STRING), ()))
 _PLACEMENT: Table = (
     Field("workers", WHOLE),
     Field("gpus", WHOLE),
     Field("prediction", record(Prediction, _PREDICTION, strict=False)),
     Field("products", list_of(STRING), None),
+    Field("slots", list_of(record(dict, _SLOT, strict=False)), ()),
+    Field("shares", list_of(record(dict, _SHARE, strict=False)), ()),
+    Field("ranks", list_of(WHOLE), ()),
 )
 
 
@@ -354,7 +392,12 @@ def read_planned_gang(document: object, source: str) -> PlannedGang:
         raise DocumentError(
             f"{place}.prediction.busbw is {low:g}, {likely:g}, {high:g}: expected rising bandwidths in GB/s"
         )
-    return PlannedGang(ranks, prediction, values["products"] or ())
+    domains = {share["node"]: share["domain"] for share in values["shares"]}
+    paths = {slot["worker"]: (*domains.get(slot["node"], ()), slot["node"]) for slot in values["slots"]}
+    order = values["ranks"] or sorted(paths)
+    if not paths.keys() >= set(order):
+        raise DocumentError(f"{place}.ranks has workers that {place}.slots has not")
+    return PlannedGang(ranks, prediction, values["products"] or (), tuple(map(paths.__getitem__, order)))
 
 
 # Which transports the ranks of a gang really use, and the bus bandwidth of the whole gang.
@@ -395,13 +438,19 @@ def gang_prediction(
     pods_see_each_other: bool,
     host_network_rdma: bool,
     calibration: Calibration,
+    ranks: Sequence[int] = (),
 ) -> Prediction:
     """Return what the gang of *shares* will see; a gang of one rank exchanges nothing, at 0 GB/s.
 
     *pods_see_each_other* says that the pods of one node can access each other's GPUs, *host_network_rdma*
-    that the pods get the node's RDMA cards.
+    that the pods get the node's RDMA cards. *ranks* are the pods in the order of their ranks, if that is not
+    the order of their numbers.
     """
     bandwidths = calibration.bandwidths
+    node_of = {worker: share.node for share in shares for worker in share.workers}
+    ring = [(node_of[worker],) for worker in ranks or sorted(node_of)]
+    # Of ranks that see each other NCCL orders those of a node itself.
+    flows = 1 if pods_see_each_other else max(uplink_flows(ring).values(), default=1)
     used = [
         _Cards(
             tuple(_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod)),
@@ -420,7 +469,7 @@ def gang_prediction(
             share, nodes[share.node], bandwidths, cards, several=gpus_per_pod > 1, rdma=has_rdma
         )
     ]
-    across = _across(used, bandwidths, rdma=host_network_rdma) if len(shares) > 1 else []
+    across = _across(used, bandwidths, flows, rdma=host_network_rdma) if len(shares) > 1 else []
     segments = inside + across
     notes = dict.fromkeys(note for segment in segments for note in segment.notes)
     return Prediction(
@@ -492,13 +541,23 @@ def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:
     return [i for i, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
 
 
-def _across(used: Sequence[_Cards], bandwidths: Bandwidths, *, rdma: bool) -> list[_Segment]:
-    """Return what the ring goes over between nodes that use these cards, node by node."""
+def _across(used: Sequence[_Cards], bandwidths: Bandwidths, flows: int, *, rdma: bool) -> list[_Segment]:
+    """Return what the ring goes over between nodes that use these cards, node by node.
+
+    *flows* of it share the uplink of a node at most; over RDMA all pods of a node share its cards anyway.
+    """
     has_cards = all(node.cards for node in used)
     if not rdma or not has_cards:
         missing = "the pods get no RDMA cards" if has_cards else "not every node has an RDMA card"
-        return [_Segment(Transport.TCP, bandwidths.tcp, (f"{missing}: nodes are reached over TCP",))]
-    notes: tuple[str, ...] = ("no uplink of the fabric is oversubscribed",)
+        notes: tuple[str, ...] = (f"{missing}: nodes are reached over TCP",)
+        if flows > 1:
+            apart = "neighbours in rank order are on other nodes"
+            notes = (*notes, f"{apart}: {flows} flows share the uplink of a node")
+        tcp = bandwidths.tcp
+        shared = Range(tcp.low / flows, tcp.likely / flows, tcp.high / flows)
+        return [_Segment(Transport.TCP, shared, notes)]
+    # Nothing publishes the rates of uplinks.
+    notes = ("assumed: no uplink of the fabric is oversubscribed",)
     # On two nodes NCCL takes trees, in which each byte crosses once, so that busbw, which counts it 2(n-1)/n
     # times, goes beyond the cards (NVIDIA/nccl-tests issue 196, NVIDIA/nccl issue 812). How far was measured
     # of NVLSTree, where the switches sum inside; two DGX A100, without it, have 192 of 200 GB/s.
@@ -511,7 +570,7 @@ def _across(used: Sequence[_Cards], bandwidths: Bandwidths, *, rdma: bool) -> li
 _PAIR = 2
 _REDUCING = re.compile(r"G?(H(20|100|200|800)|B[23]00)(?!\d)")
 _REDUCING_LINKS = 18
-"""NVLinks of each GPU into the switches of Hopper and Blackwell; earlier ones have fewer and do not reduce."""
+"""NVLinks of each GPU to the switches of Hopper and Blackwell; earlier ones have fewer and do not reduce."""
 
 
 def _reduces(node: GpuNode, gpus: int) -> bool:
@@ -528,7 +587,10 @@ def _over_cards(used: _Cards, bandwidths: Bandwidths, notes: tuple[str, ...]) ->
     if not all(card.rate for card in used.cards):
         assumed = f"{bandwidths.rdma_card.likely:g} GB/s each is assumed"
         # One card of unknown rate makes the whole figure rest on the calibration's.
-        notes = (f"some RDMA cards do not report their rate: {assumed}", *notes)
+        silent = "some RDMA cards do not report their rate"
+        if not any(card.rate for card in used.cards):
+            silent = "no RDMA card reports its rate"
+        notes = (f"{silent}: {assumed}", *notes)
     card = bandwidths.rdma_card
     low, likely, high = (
         sum(nic.rate or unknown for nic in used.cards) / used.pods

@@ -86,7 +86,7 @@ class Session:
         alone = [Measurement(tuple(f"node-{letter}" for letter in check.ring), _CHECKED) for check in checks]
         pairs = {ranks: list(pairs_of(gang)) for ranks, gang in gangs.items()}
         flat = [one for found in pairs.values() for pair in found for one in pair]
-        seconds = self._measured([probe, *alone, *flat])
+        seconds = self.measured([probe, *alone, *flat])
         inside = 2 * (node.gpus - 1) / node.gpus * 16 * MEBIBYTE / next(seconds)
         checks = [replace(check, benchmark=next(seconds)) for check in checks]
         predictor = Predictor(self._arena, self._network.fabric, inside, self._folder)
@@ -96,7 +96,7 @@ class Session:
         ]
         return NetworkFigures(inside, found, checks)
 
-    def _measured(self, measurements: Sequence[Measurement]) -> Iterator[float]:
+    def measured(self, measurements: Sequence[Measurement]) -> Iterator[float]:
         """Run *measurements* in one job, and yield the seconds of each."""
         gpus = self._network.gpus
         words = [*step_arguments(), *(measurement.argument for measurement in measurements)]
@@ -124,8 +124,6 @@ class Session:
             works.setdefault(other.work.name, []).append((seconds, planned))
         seeds, fabric = gang.measured_for, gang.fabric
         wire = wire_seconds(gang.planned, 1, fabric)
-        ahead = predictor.seconds(gang.planned)
-        stock = [predictor.seconds(ring) for ring in seeds]
         return GangFigures(
             network=self._network.name,
             tiers=self._network.tiers,
@@ -133,7 +131,7 @@ class Session:
             planned=letters(gang.planned),
             worst=letters(gang.worst),
             seeds=[letters(ring) for ring in seeds],
-            predicted={work: median(each[work] for each in stock) / ahead[work] for work in ahead},
+            predicted=predictor.ratios(gang.planned, seeds),
             wires=median(wire_seconds(ring, 1, fabric) for ring in seeds) / wire if wire else None,
             measured=measured,
         )

@@ -2,12 +2,18 @@
 ``python -m benchmarks.worth.page`` writes them from the kept figures.
 """
 
+import tempfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.predictions import markdown
 from benchmarks.worth.chart import chart
 from benchmarks.worth.figures import Figures, GangFigures, Spread, read
+from benchmarks.worth.figures import write as keep
+from benchmarks.worth.predicted import Predictor
+from benchmarks.worth.workloads import NETWORKS
+from tests.e2e.arena import Arena
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "worth.md"
 PICTURE = PAGE.with_suffix(".svg")
@@ -119,9 +125,24 @@ def write(figures: Figures) -> None:
     PICTURE.write_text(f"{chart(figures)}\n", "utf-8")
 
 
+def predicted_again(figures: Figures, folder: Path) -> Figures:
+    """Return *figures* with what ``predict`` says now of the rings that were measured."""
+    fabrics = {network.name: network.fabric for network in NETWORKS}
+    gangs = []
+    for gang in figures.gangs:
+        fabric, inside = fabrics[gang.network], figures.inside[gang.network]
+        predictor = Predictor(Arena(folder / "none"), fabric, inside, folder)
+        planned, *seeds = (tuple(f"node-{letter}" for letter in ring) for ring in (gang.planned, *gang.seeds))
+        gangs.append(replace(gang, predicted=predictor.ratios(planned, seeds)))
+    return replace(figures, gangs=gangs)
+
+
 def main() -> None:
-    """Write the page and its picture from the figures that were kept."""
-    write(read())
+    """Write the page and its picture from the kept figures, and what ``predict`` says of them now."""
+    with tempfile.TemporaryDirectory() as folder:
+        found = predicted_again(read(), Path(folder))
+    keep(found)
+    write(found)
 
 
 if __name__ == "__main__":

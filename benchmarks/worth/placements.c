@@ -1,8 +1,9 @@
 /* Measures placements of ranks, one after another, within one MPI job that has a rank on every GPU of a network.
  *   placements [--step SECONDS READY:BYTES,...] WORK:NODES...
  * NODES has a letter for each rank: the last one of its node's name, so `aabb` are two ranks on node-a and two on node-b.
- * WORK is a number, the MiB of an all-reduce, with `xTIMES` if it is repeated, or `step`: a training step whose
- * computing takes SECONDS and whose gradients, BYTES each, are ready at READY seconds.
+ * WORK is a number, the MiB of an all-reduce, with `xTIMES` if it is repeated; `all-to-all-` before it means that, of so
+ * many MiB for each rank; or it is `step`: a training step whose computing takes SECONDS and whose gradients, BYTES each,
+ * are ready at READY seconds.
  * It prints `measured INDEX SECONDS` for each; ranks that a placement leaves out sleep meanwhile.
  */
 #include <mpi.h>
@@ -12,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+static const char *const ALL_TO_ALL = "all-to-all-";
 enum { MOST_RANKS = 256, MOST_BUCKETS = 256, WARM_UP_FLOATS = 1 << 14, LOOK_MICROSECONDS = 2000 };
 
 static int rank, size;
@@ -57,6 +59,12 @@ static int members_of(const char *nodes, int *members) {
 
 static void all_reduce(MPI_Comm gang, int floats) { MPI_Allreduce(from, to, floats, MPI_FLOAT, MPI_SUM, gang); }
 
+static void all_to_all(MPI_Comm gang, int floats) {
+  int ranks;
+  MPI_Comm_size(gang, &ranks);
+  MPI_Alltoall(from, floats / ranks, MPI_FLOAT, to, floats / ranks, MPI_FLOAT, gang);
+}
+
 static void sleep_until(double moment) {
   double left = moment - MPI_Wtime();
   if (left <= 0) return;
@@ -75,13 +83,17 @@ static void step(MPI_Comm gang, double began) {
 
 /* Seconds of one piece of work, of the rank that took the longest. */
 static double measure(MPI_Comm gang, const char *work) {
-  int mib = 0, times = 1;
+  int mib = 0, times = 1, is_all_to_all = !strncmp(work, ALL_TO_ALL, strlen(ALL_TO_ALL));
+  if (is_all_to_all) work += strlen(ALL_TO_ALL);
   if (*work != 's') sscanf(work, "%dx%d", &mib, &times);
   all_reduce(gang, WARM_UP_FLOATS); /* connections open at their first use */
+  if (is_all_to_all) all_to_all(gang, WARM_UP_FLOATS);
   MPI_Barrier(gang);
   double began = MPI_Wtime(), own, longest;
   for (int i = 0; i < times; i++)
-    if (mib)
+    if (is_all_to_all)
+      all_to_all(gang, mib << 18);
+    else if (mib)
       all_reduce(gang, mib << 18);
     else
       step(gang, MPI_Wtime());

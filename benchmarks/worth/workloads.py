@@ -46,16 +46,21 @@ NETWORKS = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One thing that is timed, ``times`` over; ``mebibytes`` of an all-reduce, 0 for the step."""
+    """One thing that is timed, ``times`` over; ``mebibytes`` of an all-reduce, 0 for the step.
+
+    Of an all-to-all each rank has so many MiB, a part for every rank.
+    """
 
     name: str
     mebibytes: int = 0
     times: int = 1
+    all_to_all: bool = False
 
     @property
     def argument(self) -> str:
         """What ``placements.c`` is told."""
-        return f"{self.mebibytes}x{self.times}" if self.mebibytes else STEP
+        sizes = f"{self.mebibytes}x{self.times}" if self.mebibytes else STEP
+        return f"all-to-all-{sizes}" if self.all_to_all else sizes
 
 
 EVERY_SEED = (Work("1 MiB", 1, times=3), Work("16 MiB", 16), Work(STEP))

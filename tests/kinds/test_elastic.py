@@ -7,13 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.kinds.elastic import elastic_range, least_pods, pods_of_job, read_range, worker_range
+from arena_topo.kinds.elastic import (
+    elastic_range,
+    least_pods,
+    pods_of_job,
+    rank_order,
+    read_range,
+    worker_range,
+)
+from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.model.job import WorkerRange
 from arena_topo.model.keys import ELASTIC
-from arena_topo.model.kind import Kind
+from arena_topo.model.kind import BY_NUMBER, Kind, RankOrder
 from arena_topo.model.objects import Object
 from tests.kinds.jobs import training_job
 from tests.objects import mpijob
@@ -101,3 +109,47 @@ def test_all_planned_pods_are_counted() -> None:
     """The master of a PyTorchJob too, and not the launcher of an MPIJob."""
     assert 5 == pods_of_job(PYTORCHJOB, pytorch(4, master=True))
     assert 4 == pods_of_job(ApiVersion.V2BETA1, mpijob("job", workers=4))
+
+
+def in_node_network(job: Object) -> Object:
+    """Return *job* with its workers in the network of their node."""
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["hostNetwork"] = True
+    return job
+
+
+def indexed(*command: str) -> Object:
+    """Return an indexed Job whose container runs *command*."""
+    containers = [{"name": "main", "command": ["bash", "-c"], "args": list(command)}]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "job"},
+        "spec": {"parallelism": 2, "template": {"spec": {"containers": containers}}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "job", "expected"),
+    [
+        (PYTORCHJOB, pytorch(3), RankOrder(named_from=0)),
+        (PYTORCHJOB, pytorch(3, master=True), RankOrder(named_from=1)),
+        (PYTORCHJOB, pytorch(3, rdzvBackend="etcd-v2"), RankOrder(named_from=0)),
+        (PYTORCHJOB, pytorch(3, rdzvBackend="etcd"), BY_NUMBER),
+        (PYTORCHJOB, in_node_network(pytorch(3)), BY_NUMBER),
+        (PYTORCHJOB, training_job(PYTORCHJOB, {"Worker": 3}), BY_NUMBER),
+        (ApiVersion.V2BETA1, annotated("2:8"), BY_NUMBER),
+        (INDEXED_JOB, indexed("torchrun --rdzv-backend=c10d t.py"), RankOrder(by_command=True)),
+        (
+            INDEXED_JOB,
+            indexed("python -m torch.distributed.run --rdzv_backend c10d t.py"),
+            RankOrder(by_command=True),
+        ),
+        (INDEXED_JOB, indexed("torchrun --rdzv-backend=c10d-like t.py"), BY_NUMBER),
+        (INDEXED_JOB, indexed("torchrun --node-rank=$JOB_COMPLETION_INDEX t.py"), BY_NUMBER),
+        (INDEXED_JOB, indexed("./own --rdzv-backend=c10d"), BY_NUMBER),
+        (JOBSET, {"metadata": {"name": "job"}, "spec": {}}, BY_NUMBER),
+    ],
+)
+def test_elastic_pytorch_has_its_ranks_by_name(kind: Kind, job: Object, expected: RankOrder) -> None:
+    """As torch sorts. Its first etcd backend numbers by arrival; on a host network names are the nodes."""
+    assert expected == rank_order(kind, job)

@@ -1,12 +1,22 @@
 """Forecasts: near the published figures, in order, and never better than computing alone."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.errors import UsageError
+from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.plan import Range, Transport
-from arena_topo.prediction.forecast import Workload, predict, read_calibration, shipped_calibration
+from arena_topo.prediction.forecast import (
+    Calibration,
+    PlannedGang,
+    Workload,
+    predict,
+    read_calibration,
+    read_planned_gang,
+    shipped_calibration,
+)
 from benchmarks import predictions
 from benchmarks.predictions import MeasuredRate, Published, measured_rates, published
 from tests.prediction.test_calibration import HEAD
@@ -114,3 +124,59 @@ def test_a_framework_that_is_not_calibrated_is_refused() -> None:
 def test_predicted_rates_are_near_what_was_published(rate: MeasuredRate) -> None:
     """Within 15 %, or the table says why not."""
     assert (abs(rate.error) > predictions.NEAR) == bool(rate.why)
+
+
+def placed(nodes: str, **more: Any) -> PlannedGang:
+    """Return a plan of ranks on *nodes*, of which a and b are in one rack, c and d in the other."""
+    busbw = dict.fromkeys(("low", "likely", "high"), 10.0)
+    document = {
+        "workers": len(nodes),
+        "gpus": 1,
+        "prediction": {"busbw": busbw, "inside": "pod-isolated socket", "across": "tcp"},
+        "slots": [{"worker": rank, "node": node} for rank, node in enumerate(nodes)],
+        "shares": [{"node": node, "domain": ["r1" if node in "ab" else "r2"]} for node in "abcd"],
+        **more,
+    }
+    return read_planned_gang(document, "plan")
+
+
+def with_uplinks(*rates: float) -> Calibration:
+    """Return the shipped calibration with the *rates* of uplinks."""
+    document = {
+        "apiVersion": "arena-topo.dev/v1alpha1",
+        "kind": "Calibration",
+        "bandwidths": {"uplinks": list(rates)},
+    }
+    return read_calibration(document, "mine", shipped_calibration())
+
+
+@pytest.mark.parametrize(
+    ("nodes", "rates", "likely"),
+    [
+        ("aabb", (), 10.0),
+        ("aaaa", (4.0, 2.0), 10.0),
+        ("aabb", (4.0, 2.0), 4.0),
+        ("abab", (4.0, 2.0), 2.0),
+        ("aacc", (4.0, 2.0), 2.0),
+        ("acbd", (4.0, 2.0), 1.0),
+        ("acbd", (4.0,), 4.0),
+        ("aabb", (40.0, 20.0), 10.0),
+    ],
+)
+def test_a_plan_is_as_fast_as_the_busiest_uplink_that_is_known(
+    nodes: str, rates: tuple[float, ...], likely: float
+) -> None:
+    """Uplinks of nodes and racks share their rate among the flows of the ring; unknown ones bound nothing."""
+    found = placed(nodes).bounded(with_uplinks(*rates))
+
+    assert likely == found.prediction.busbw.likely
+    assert (likely < 10.0) == any(
+        "of the ring share the uplink" in text for text in found.prediction.assumptions
+    )
+
+
+def test_the_ring_of_a_plan_is_in_the_order_of_its_ranks() -> None:
+    """Where that is not the order of the workers' numbers, the plan says it."""
+    assert 4.0 == placed("abab", ranks=[0, 2, 1, 3]).bounded(with_uplinks(4.0)).prediction.busbw.likely
+    with pytest.raises(DocumentError, match=r"plan\.ranks has workers that plan\.slots has not"):
+        placed("abab", ranks=[0, 4])

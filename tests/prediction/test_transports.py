@@ -212,7 +212,7 @@ def test_cards_that_do_not_tell_their_rate_are_assumed_to_be_common_ones() -> No
 
     assert (Transport.NONE, Transport.RDMA) == (found.inside, found.across)
     assert found.busbw.low < found.busbw.likely / 4
-    assert "do not report their rate" in found.assumptions[0]
+    assert "no RDMA card reports its rate" in found.assumptions[0]
 
 
 def test_one_node_without_a_card_takes_the_gang_to_tcp() -> None:
@@ -250,3 +250,36 @@ def test_isolation_never_gains(pods: list[int], gpus: int, busbw: float, visible
     assert not isolated or found.likely <= (cards if rdma else GIVEN.isolated.likely)
     assert isolated or found.likely <= best.likely
     assert len(pods) == 1 or rdma or found.likely <= GIVEN.tcp.likely
+
+
+@pytest.mark.parametrize(
+    ("nodes", "ranks", "flows"),
+    [
+        ("aabb", (), 1),
+        ("aabb", (0, 1, 2, 3), 1),
+        ("abab", (), 2),
+        # The order of ranks decides, not that of the numbers.
+        ("abab", (0, 2, 1, 3), 1),
+        ("aabb", (0, 2, 1, 3), 2),
+        ("aaab", (), 1),
+    ],
+)
+def test_flows_of_the_ring_share_the_uplink_of_a_node(nodes: str, ranks: tuple[int, ...], flows: int) -> None:
+    """It leaves a node for each rank there whose follower is elsewhere; without cards that is over TCP."""
+    shares = [
+        NodeShare(name, tuple(rank for rank, node in enumerate(nodes) if node == name), None, None)
+        for name in sorted(set(nodes))
+    ]
+    found = gang_prediction(
+        tuple(shares),
+        V100,
+        gpus_per_pod=1,
+        pods_see_each_other=False,
+        host_network_rdma=False,
+        calibration=shipped_calibration(),
+        ranks=ranks,
+    )
+
+    assert found.across_busbw is not None
+    assert GIVEN.tcp.likely / flows == pytest.approx(found.across_busbw.likely)
+    assert (flows > 1) == any(f"{flows} flows share" in text for text in found.assumptions)

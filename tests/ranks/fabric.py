@@ -20,10 +20,12 @@ class Fabric:
     """Nodes, and the rate of the uplinks of each tier: of a node, then of each tier of switches above it.
 
     Two racks with fast nodes and a slow spine: ``rates=("1gbit", "300mbit")``, as ``tc`` writes rates.
+    ``own_rates`` are those of single nodes and switches whose uplink has another rate than its tier.
     """
 
     nodes: tuple[FabricNode, ...]
     rates: tuple[str, ...] = ("300mbit",)
+    own_rates: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
         """Return the fabric as JSON values."""
@@ -33,7 +35,7 @@ class Fabric:
     def from_document(cls, document: dict[str, Any]) -> Self:
         """Return the fabric that ``document`` wrote."""
         nodes = (FabricNode(**{**node, "switches": tuple(node["switches"])}) for node in document["nodes"])
-        return cls(tuple(nodes), tuple(document["rates"]))
+        return cls(tuple(nodes), tuple(document["rates"]), document["own_rates"])
 
 
 def two_tiers(gpus: Sequence[int], *, rate: str = "300mbit") -> Fabric:

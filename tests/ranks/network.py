@@ -77,7 +77,7 @@ class Network:
             node, f"link add up0 type veth peer name n{index} netns {_SWITCHES}", "link set up0 master br0 up"
         )
         _ip(_SWITCHES, f"link set n{index} master {bridge} up")
-        rate = self._fabric.rates[0]
+        rate = self._fabric.own_rates.get(node, self._fabric.rates[0])
         _shape(node, "up0", rate)
         _shape(_SWITCHES, f"n{index}", rate)
 
@@ -93,7 +93,7 @@ class Network:
             _ip(_SWITCHES, f"link add d{number} type veth peer name u{number}")
             _ip(_SWITCHES, f"link set d{number} master {above} up", f"link set u{number} master {bridge} up")
             # A switch at the end of a longer path is of a higher tier: the tiers count from the nodes.
-            rate = self._fabric.rates[self._tiers() - len(path) + 1]
+            rate = self._fabric.own_rates.get(path[0], self._fabric.rates[self._tiers() - len(path) + 1])
             _shape(_SWITCHES, f"d{number}", rate)
             _shape(_SWITCHES, f"u{number}", rate)
         return bridge

@@ -5,19 +5,22 @@ from pathlib import Path
 import pytest
 
 from tests.harness.suites import Suite, Tally, skip_for
-from tests.ranks.requirements import why_unavailable
+from tests.ranks.requirements import why_no_torch, why_unavailable
 
 MARKER = "ranks"
 SUITE = Suite(MARKER, "ARENA_TOPO_REQUIRE_RANKS", "real ranks")
+TORCH = Suite("torch", "ARENA_TOPO_REQUIRE_TORCH", "ranks of torch")
 
 _FOLDER = Path(__file__).parent
 _TALLY = pytest.StashKey[Tally]()
+_OF_TORCH = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Begin to count."""
-    config.stash[_TALLY] = Tally(SUITE)
-    config.pluginmanager.register(config.stash[_TALLY])
+    for key, suite in ((_TALLY, SUITE), (_OF_TORCH, TORCH)):
+        config.stash[key] = Tally(suite)
+        config.pluginmanager.register(config.stash[key])
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,3 +38,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.stash[_TALLY].unavailable = reason
         for item in mine:
             skip_for(item, SUITE, reason)
+    if (of_torch := [item for item in items if item.get_closest_marker(TORCH.marker)]) and (
+        reason := why_no_torch()
+    ):
+        config.stash[_OF_TORCH].unavailable = reason
+        for item in of_torch:
+            skip_for(item, TORCH, reason)

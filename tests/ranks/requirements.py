@@ -7,7 +7,7 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tests.ranks.images import MPICH, OPEN_MPI_4, OPEN_MPI_5
+from tests.ranks.images import MPICH, OPEN_MPI_4, OPEN_MPI_5, TORCHRUN
 
 PACKAGES = "make mpi-packages"
 PY_SPY = str(Path(sys.prefix) / "bin/py-spy")
@@ -54,3 +54,8 @@ def why_unavailable() -> str:
     if tried.returncode:
         return f"this machine refuses what real ranks need: {tried.stderr.strip()}"
     return ""
+
+
+def why_no_torch() -> str:
+    """Return why no rank of torch can run on this machine and what would help, or nothing."""
+    return "" if TORCHRUN.exists() else "torch is missing here: make torch"

@@ -169,7 +169,7 @@ KINDS = {
         retry=("--retry=3",),
         # Its operator counts a running pod that is being deleted as failed, and with it mostly the job.
         comes_back=False,
-        said="bert  1 chief, 3 worker, 2 ps",
+        said="bert  1 chief, 3 workers, 2 ps",
         roles=("chief", "worker", "ps"),
         cpu_nodes=("cpu-a", "cpu-b"),
         flags=(

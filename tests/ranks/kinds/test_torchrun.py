@@ -30,7 +30,7 @@ def met(jobs: Jobs, name: str, size: int, after: int = 0) -> list[Rank]:
 
 def round_of(rank: Rank) -> int:
     """Return the number of the round in which a rank met the others: a later one has a greater number."""
-    return int(rank.env["port"])
+    return int(rank.env["round"])
 
 
 def nodes_by_plan(jobs: Jobs, name: str) -> list[str]:

@@ -1,47 +1,55 @@
 """A rank of a plain TCP program: all ranks meet at rank 0, learn of each other, and each says whom it met.
 
 What it reads is what torchrun, or the training operator, sets: ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR``,
-``MASTER_PORT``. With ``--stay`` it continues until it is ended, as training does.
+``MASTER_PORT``, at which torch's own store may listen: ranks meet at the next port. With ``--stay`` it
+continues until it is ended, or until another rank ends, as training does.
 """
 
 import os
-import signal
+import select
 import socket
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
 
 rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]) + 1
+sockets: list[socket.socket] = []
+"""Of rank 0 those to all others, of these that to rank 0."""
 
 
-def receive() -> list[int]:
-    """Return the ranks that met, as rank 0 learns them, and tell all others."""
-    links: list[TextIO] = []
+def receive() -> tuple[str, str]:
+    """Return the ranks that met, as rank 0 learns them, and a number that grows with each round; tell all."""
     with socket.create_server(("", port)) as server:
-        while len(links) < size - 1:
-            links.append(server.accept()[0].makefile("rw"))
-        met = sorted([rank, *(int(link.readline()) for link in links)])
+        while len(sockets) < size - 1:
+            sockets.append(server.accept()[0])
+        links = [each.makefile("rw") for each in sockets]
+        met = ",".join(map(str, sorted([rank, *(int(link.readline()) for link in links)])))
+        told = met, str(time.time_ns())
         for link in links:
-            link.write(",".join(map(str, met)) + "\n")
-            link.close()
-    return met
+            link.write(" ".join(told) + "\n")
+            link.flush()
+    return told
 
 
-def report() -> list[int]:
-    """Tell rank 0 of this one, and return the ranks that met."""
+def report() -> tuple[str, str]:
+    """Tell rank 0 of this one, and return what it tells all."""
     while True:
         try:
-            with socket.create_connection((host, port)) as connection, connection.makefile("rw") as link:
-                link.write(f"{rank}\n")
-                link.flush()
-                return [int(each) for each in link.readline().split(",")]
+            connection = socket.create_connection((host, port))
+            link = connection.makefile("rw")
+            link.write(f"{rank}\n")
+            link.flush()
+            met, number = link.readline().split()
         except (OSError, ValueError):
             # Its name does not resolve yet, or it does not listen yet.
             time.sleep(0.1)
+        else:
+            sockets.append(connection)
+            return met, number
 
 
+met, number = report() if rank else receive()
 words = {
     "rank": rank,
     "size": size,
@@ -49,11 +57,12 @@ words = {
     "node": Path("/run/machine").read_text("utf-8").strip(),
     "local": os.environ.get("LOCAL_RANK", "0"),
     "gpus": ",".join(sorted(path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*"))),
-    "met": ",".join(map(str, report() if rank else receive())),
-    # Each round meets at a port of its own, the next one at the next.
-    "port": port,
+    "met": met,
+    "round": number,
 }
 sys.stdout.write(" ".join(f"{name}={value}" for name, value in words.items()) + "\n")
 sys.stdout.flush()
 if "--stay" in sys.argv:
-    signal.pause()
+    select.select(sockets, (), ())
+    # The end of one rank is the end of all, as a collective that fails is.
+    sys.exit(1)

@@ -8,7 +8,6 @@ first two, and each node that comes or goes begins another round.
 """
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -87,18 +86,13 @@ class Register:
             if not self._least <= len(self._nodes) <= self._most:
                 return
             self._round += 1
-            for number, each in enumerate(sorted(self._nodes, key=index_of)):
+            # As torch does, by the text of their names: worker-10 comes before worker-2.
+            for number, each in enumerate(sorted(self._nodes)):
                 try:
                     self._nodes[each].sendall(f"{self._round} {number} {len(self._nodes)}\n".encode())
                 except OSError:
                     # Anyone who has gone is taken from the list by its own thread.
                     continue
-
-
-def index_of(name: str) -> int:
-    """Return the number at the end of the *name* of a pod."""
-    found = re.search(r"\d+$", name)
-    return int(found[0]) if found else 0
 
 
 def rounds(host: str, port: int) -> Iterator[tuple[int, int, int]]:
