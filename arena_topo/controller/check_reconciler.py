@@ -11,9 +11,14 @@ pass  what the API server said                     what is decided
 ====  ===========================================  ==========================================================
 1     A and B have quota, Pending; A fits          A: Ready with nodes; B: the message why it does not fit
 2     A is admitted, its pods get their nodes      nothing
-3     A's worker 2 waits for a node that is gone   after a moment, A: Retry; Kueue evicts and requeues it
-4     A has quota again, Pending                   Ready with other nodes
+3     the node of A's worker 2 is gone             another node in the pins of A's template, and then the
+                                                   worker's pod is deleted; Kueue does not notice
+4     its new pod has its node                     nothing
 ====  ===========================================  ==========================================================
+
+What has moved is known from the pods, as Kueue admits no change of an answer that is Ready. The templates
+of some kinds cannot be changed while they run: their checks say ``Retry`` instead, so that Kueue evicts the
+whole job, and queues it again.
 """
 
 import math
@@ -23,19 +28,31 @@ from datetime import datetime
 from itertools import chain
 
 from arena_topo.controller import workloads
+from arena_topo.controller.lost import (
+    Losses,
+    Refusal,
+    as_it_runs,
+    is_whole,
+    losses,
+    move_of,
+    node_of,
+    waiting_move,
+)
 from arena_topo.controller.objects import (
     POD,
     RETRY_AFTER,
     Action,
     Attempt,
+    DeletePod,
     Faults,
+    MoveWorkers,
     Notice,
     NoticeKind,
     PatchStatus,
     Typed,
 )
 from arena_topo.controller.reconciler import Candidate, Reconciler
-from arena_topo.controller.state import ClusterState
+from arena_topo.controller.state import ClusterState, JobName, required_hostname
 from arena_topo.controller.workloads import (
     CHECK,
     Answer,
@@ -48,7 +65,7 @@ from arena_topo.controller.workloads import (
     as_plan,
     check_is_active,
     lost,
-    nodes_of,
+    numbered,
     options_of,
     pinned_nodes,
     pod_set_updates,
@@ -58,14 +75,18 @@ from arena_topo.controller.workloads import (
 )
 from arena_topo.jobs.enforce import uuids_of
 from arena_topo.jobs.queue import CheckMessage, read_message
+from arena_topo.jobs.resume import Replacement
 from arena_topo.jobs.watch import Change
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
+from arena_topo.model.kind import Loose
+from arena_topo.model.moves import moves_text
 from arena_topo.model.objects import Object
+from arena_topo.model.placement_options import NodeLoss
 from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage, placed_text
 from arena_topo.model.text.quantity import parse_instant
 from arena_topo.planner.queue import RunningJob, Unreserved
-from arena_topo.planner.reservations import OtherPlan
+from arena_topo.planner.reservations import OtherPlan, without_reserved
 
 _LONGEST_WRITE = 10.0
 """Seconds after which a write has been seen, or has failed: its request has ended by then."""
@@ -84,6 +105,15 @@ class _SentAnswer:
     state: CheckState
     sent: float
     record: PlanRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What one decision reads: the cluster, the plans that others made, and the server's instant."""
+
+    state: ClusterState
+    others: Sequence[OtherPlan]
+    now: datetime
 
 
 @dataclass(slots=True)
@@ -106,6 +136,13 @@ class CheckReconciler(Reconciler[_SentAnswer]):
     _held: dict[str, OtherPlan] = field(default_factory=dict, init=False)
     _stale: set[str] = field(default_factory=set, init=False)
     _records: dict[str, PlanRecord] = field(default_factory=dict, init=False)
+    _moved: dict[str, PlanRecord] = field(default_factory=dict, init=False)
+    _parted: dict[str, bool] = field(default_factory=dict, init=False)
+    _changed: list[str] = field(default_factory=list, init=False)
+    _gone: frozenset[str] = field(default_factory=frozenset, init=False)
+    _looked: float = field(default=-math.inf, init=False)
+    _gone_then: frozenset[str] = field(default_factory=frozenset, init=False)
+    _states: object = field(default=None, init=False)
     _lost: dict[str, float] = field(default_factory=dict, init=False)
     _audited: float = field(default=-math.inf, init=False)
     _left: Unreserved = field(default_factory=Unreserved, init=False)
@@ -137,15 +174,21 @@ class CheckReconciler(Reconciler[_SentAnswer]):
 
     def decide(self, state: ClusterState, plans: Iterable[OtherPlan], now: datetime) -> list[Action]:
         """Return what to do at the server's instant *now*; *plans* are those that others made."""
+        self.nodes.see(state)
         self._hold(state.snapshot)
         others = [plan for plan in plans if plan.reserved]
         waiting: list[QueuedJob] = []
         actions = [*self._activated(now)]
+        # Before anybody who waits gets what is free.
+        view = _View(state, others, now)
+        actions += self._made_whole(view)
+        with self.faults.at({"kind": "pods that have failed"}):
+            actions += self.mover.replaced(state, self.nodes, self._running_job)
         for uid, workload in list(self._unanswered.items()):
             if self._may_send(uid):
                 actions += self.isolated(uid, self._at(uid), self._reconciled(workload, waiting, now))
         actions += self._place_waiting(waiting, state, others, now)
-        actions += self._withdrawn(state.snapshot, others, now)
+        actions += self._withdrawn(view)
         return actions
 
     def _at(self, uid: str) -> Attempt:
@@ -201,8 +244,22 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         """What the answers reserve, by the Workloads' uids, as of the last decision."""
         return self._held
 
-    def failed(self, action: PatchStatus, after: float = RETRY_AFTER) -> None:
+    def failed(self, action: PatchStatus | DeletePod | MoveWorkers, after: float = RETRY_AFTER) -> None:
         """Note that *action* failed: its Workload is decided on again *after* some seconds."""
+        if isinstance(action, DeletePod):
+            self.mover.failed(action.uid)
+            return
+        if isinstance(action, MoveWorkers):
+            meta = action.job["metadata"]
+            uid = self._uids.get((meta["namespace"], meta["name"]))
+            for deletion in action.pods:
+                self.mover.failed(deletion.uid)
+            if uid:
+                self._moved.pop(uid, None)
+                self.mover.failed(uid)
+                self.retry(uid, after)
+                self._stale.add(uid)
+            return
         self.retry(action.uid, after)
         self._records.pop(action.uid, None)
         self._stale.add(action.uid)
@@ -243,7 +300,8 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         self._stale.add(uid)
         if workload is None:
             self.forget(uid)
-            for known in (self._lost, self._records):
+            self.mover.forget(uid)
+            for known in (self._lost, self._records, self._moved, self._parted):
                 known.pop(uid, None)
             return
         self._workloads[uid] = workload
@@ -258,6 +316,7 @@ class CheckReconciler(Reconciler[_SentAnswer]):
                 self._records[uid] = sent.record
         if workload.entry.state is not CheckState.READY:
             self._records.pop(uid, None)
+            self._moved.pop(uid, None)
 
     def _take_pod(self, pod: Object, *, deleted: bool) -> None:
         meta = pod["metadata"]
@@ -283,22 +342,44 @@ class CheckReconciler(Reconciler[_SentAnswer]):
             if now - sent.sent > _LONGEST_WRITE:
                 del self.in_flight[uid]
                 self._stale.add(uid)
+        if changed := self.nodes.gone ^ self._gone:
+            self._gone = self.nodes.gone
+            for key, pods in self._pods.items():
+                if key in self._uids and any(node_of(pod) in changed for pod in pods.values()):
+                    self._stale.add(self._uids[key])
+        self._changed = sorted(self._stale)
+        if not self._stale:
+            return
         for uid in self._stale:
             self._held.pop(uid, None)
+            self._parted.pop(uid, None)
             workload = self._workloads.get(uid)
             if workload is None:
                 continue
             with self._at(uid):
-                coming = self.in_flight.get(uid)
-                record = coming.record if coming else self._record(workload, snapshot)
-                if record and record.slots:
-                    self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
+                self._hold_one(workload, snapshot)
         self._stale.clear()
+
+    def _hold_one(self, workload: Workload, snapshot: Snapshot) -> None:
+        """Update what *workload* holds, and whether any of its workers is missing."""
+        uid = workload.uid
+        coming = self.in_flight.get(uid)
+        record = coming.record if coming else self._record(workload, snapshot)
+        if not (record and record.slots):
+            return
+        pods = numbered(workload, self._pods.get(workload.job_key, {}).values())
+        if workload.admitted_since and not workload.leaves and not coming:
+            record = as_it_runs(record, pods, self.nodes, newest=uid in self._moved)
+            if not is_whole(record, pods, self.nodes):
+                self._parted[uid] = False
+        self._held[uid] = as_plan(workload, record, pods)
 
     def _record(self, workload: Workload, snapshot: Snapshot) -> PlanRecord | None:
         hostnames = pinned_nodes(workload)
         if not hostnames:
             return None
+        if moved := self._moved.get(workload.uid):
+            return moved
         known = self._records.get(workload.uid)
         if known and [known.hostname(slot.node) for slot in known.slots] == hostnames:
             return known
@@ -320,13 +401,15 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         entry = entry or workload.entry
         if said.state is not entry.state:
             self.in_flight[workload.uid] = _SentAnswer(said.state, self.clock(), record)
+            self._moved.pop(workload.uid, None)
             self._stale.add(workload.uid)
         return answer_patch(self.api.workloads, workload, entry, said, now)
 
     def _as_it_runs(self, workload: Workload) -> Answer:
         """Return the answer for a job that already runs: its pods stay where they are."""
         planned = workload.planned
-        nodes = dict(nodes_of(workload, self._pods.get(workload.job_key, {}).values()))
+        pods = numbered(workload, self._pods.get(workload.job_key, {}).values())
+        nodes = {number: node for number, own in pods.items() for node in filter(None, map(node_of, own))}
         if planned is None or not nodes:
             return _ready("it runs")
         count = sum(replicas.count for replicas in planned.roles)
@@ -404,8 +487,98 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         """The jobs of all Workloads that are planned."""
         return (QueuedJob(each, each.planned) for each in self._workloads.values() if each.planned)
 
-    def _withdrawn(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
-        """Withdraw answers whose nodes have been lost for a while."""
+    def _running_job(self, name: JobName) -> str:
+        """Return the uid of the Workload of the job *name*, empty if that does not run."""
+        namespace, word, job = name
+        workload = self._workloads.get(self._uids.get((namespace, job), ""))
+        if workload is None or workload.finished or not is_movable(workload) or workload.planned is None:
+            return ""
+        return workload.uid if workload.planned.kind.kind.lower() == word else ""
+
+    def _made_whole(self, view: _View) -> Iterator[Action]:
+        """Move the lost workers of jobs that have started, and delete pods that keep new ones from coming."""
+        # Hundreds of jobs may be about to start: those that miss nothing but pods are looked at again only
+        # once they have changed, or their nodes.
+        if self.clock() - self._looked >= _AUDIT or self.nodes.gone != self._gone_then:
+            states = self.nodes.states(self._left_by_firm.places)
+            uids = [uid for uid, calm in self._parted.items() if not calm or states != self._states]
+            self._looked, self._gone_then, self._states = self.clock(), self.nodes.gone, states
+        else:
+            uids = [uid for uid in self._changed if uid in self._parted]
+        parted = [self._workloads[uid] for uid in uids if self._may_send(uid) and uid in self._held]
+        for workload in sorted(parted, key=lambda each: each.order):
+            actions = self._made_whole_one(workload, view)
+            yield from self.isolated(workload.uid, self._at(workload.uid), actions)
+
+    def _made_whole_one(self, workload: Workload, view: _View) -> Iterator[Action]:
+        planned, plan = workload.planned, self._held[workload.uid]
+        if planned is None or workload.finished or workload.entry.state is not CheckState.READY:
+            return
+        pods = numbered(workload, self._pods.get(workload.job_key, {}).values())
+        found = losses(planned.kind, planned.job, plan.record, pods, self.nodes)
+        self._parted[workload.uid] = found == Losses()
+        if found.workers and is_movable(workload):
+            why = self.nodes.why(slot.node for slot in plan.record.slots if slot.worker in found.workers)
+            moves = list(self._move(workload, found.workers, why, view))
+            yield from moves
+            if any(isinstance(action, MoveWorkers) and action.hostnames for action in moves):
+                return
+        yield from self.mover.deleted(workload.uid, found.pods)
+
+    def _move(
+        self,
+        workload: Workload,
+        workers: frozenset[int],
+        why: str,
+        view: _View,
+    ) -> Iterator[Action]:
+        """Pin the lost *workers* to other nodes, or say what they wait for; all others stay."""
+        planned, plan, uid = workload.planned, self._held[workload.uid], workload.uid
+        if planned is None:
+            return
+        before = replace(plan.record, requested_options=options_of(planned).annotation)
+        snapshot, now = view.state.snapshot, view.now
+        left = without_reserved(
+            snapshot, chain(view.others, (held for key, held in self._held.items() if key != uid))
+        )
+        after = self.mover.placed(uid, Replacement(planned.job, before, workers, plan.bound), left)
+        if isinstance(after, Refusal):
+            if (loss := options_of(planned).on_node_loss) is not NodeLoss.WAIT:
+                rejects = loss is NodeLoss.FAIL
+                yield from self._withdraw(workload, f"{why}; {after.reason}", now, rejects=rejects)
+                return
+            if not after.is_told and self.may_explain(uid):
+                self.mover.tell(uid, workers, after)
+                waits = waiting_move(before, workers, why, after.reason, now)
+                yield MoveWorkers(planned.job, waits)
+                text = moves_text([waits], len(before.slots))
+                yield Notice(planned.job, "NoPlace", text, NoticeKind.WARNING)
+            return
+        record = replace(after, stage=Stage.CONFIRMED)
+        hostnames = {
+            slot.worker: record.hostname(slot.node) for slot in record.slots if slot.worker in workers
+        }
+        pods = numbered(workload, self._pods.get(workload.job_key, {}).values())
+        # Those that wait for their old nodes, and those that are dead.
+        waiting = [
+            (worker, pod)
+            for worker in sorted(workers)
+            for pod in pods.get(worker, ())
+            if node_of(pod) in self.nodes.gone
+            or not (node_of(pod) or required_hostname(pod) in ("", hostnames[worker]))
+        ]
+        move = move_of(before, record, workers, why, now)
+        uuids = {number: each for number, each in _uuids(record, snapshot).items() if number in workers}
+        yield MoveWorkers(planned.job, move, hostnames, uuids, tuple(self.mover.deleted(uid, waiting)))
+        yield Notice(planned.job, "Moved", moves_text([move], len(record.slots)), NoticeKind.WARNING)
+        # From now on it counts, until the pods say more.
+        self._moved[uid] = record
+        self._held[uid] = as_plan(workload, record, pods)
+        self._stale.add(uid)
+
+    def _withdrawn(self, view: _View) -> Iterator[Action]:
+        """Withdraw answers whose nodes have been lost for a while, or move workers if that is enough."""
+        snapshot, others, now = view.state.snapshot, view.others, view.now
         if self.clock() - self._audited < _AUDIT:
             return
         self._audited = self.clock()
@@ -418,17 +591,27 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         for uid, since in self._lost.items():
             if self.clock() - since < _LOST_FOR or not self._may_send(uid):
                 continue
-            workload = self._workloads[uid]
-            yield from self.isolated(uid, self._at(uid), self._withdraw(workload, found[uid], now))
+            workload, lost_plan = self._workloads[uid], found[uid]
+            if not (is_movable(workload) and self._held[uid].bound):
+                actions = self._withdraw(workload, lost_plan.why, now)
+            elif lost_plan.crowded:
+                actions = self._move(workload, lost_plan.crowded, lost_plan.why, view)
+            else:
+                # Its lost workers have been moved, or wait for room.
+                continue
+            yield from self.isolated(uid, self._at(uid), actions)
 
-    def _withdraw(self, workload: Workload, why: str, now: datetime) -> Iterator[Action]:
-        """Withdraw the answer to *workload*, and say *why*."""
-        message = f"{why}: the job is planned again"
-        retry = Answer(CheckState.RETRY, message)
+    def _withdraw(
+        self, workload: Workload, why: str, now: datetime, *, rejects: bool = False
+    ) -> Iterator[Action]:
+        """Withdraw the answer to *workload*, and say *why*; a rejected job does not start again."""
+        message = f"{why}: the job is {'stopped' if rejects else 'planned again'}"
+        retry = Answer(CheckState.REJECTED if rejects else CheckState.RETRY, message)
         # What it holds counts until Kueue has evicted it.
         yield self._answer(workload, retry, now, record=self._held[workload.uid].record)
         if workload.planned:
-            yield Notice(workload.planned.job, "Moved", message, NoticeKind.WARNING)
+            reason = "NodeLost" if rejects else "Moved"
+            yield Notice(workload.planned.job, reason, message, NoticeKind.WARNING)
 
     def _ends(self, uid: str, now: datetime) -> datetime | None:
         workload = self._workloads.get(uid)
@@ -436,6 +619,16 @@ class CheckReconciler(Reconciler[_SentAnswer]):
             return None
         began = parse_instant(workload.admitted_since) if workload.admitted_since else now
         return max(began + workload.runs_for, now)
+
+
+def is_movable(workload: Workload) -> bool:
+    """Whether single workers of the job can move: it runs, and its templates may be changed meanwhile."""
+    return bool(
+        workload.admitted_since
+        and not workload.leaves
+        and workload.planned
+        and workload.planned.kind.loose is Loose.EVERYTHING
+    )
 
 
 def _ready(message: str, updates: Sequence[Object] = ()) -> Answer:

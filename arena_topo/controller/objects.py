@@ -29,6 +29,7 @@ from arena_topo.model.keys import (
     JOBSET_ROLE,
     KUEUE_QUEUE,
     OPERATOR_JOB_NAME,
+    OPERATOR_JOB_ROLE,
     OPERATOR_REPLICA_INDEX,
     OPERATOR_REPLICA_TYPE,
     PIN_NODES,
@@ -44,6 +45,7 @@ from arena_topo.model.keys import (
     TRAINING_JOB,
 )
 from arena_topo.model.kind import Kind, api_version
+from arena_topo.model.moves import Move
 from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import PlanRecord, plan_text
 from arena_topo.model.text.json import cut, reason_of
@@ -55,7 +57,7 @@ _NAMES = (
 )  # fmt: skip
 
 _LABELS_OF_MEMBERS = (
-    PLANNED, PLANNED_KIND, OPERATOR_JOB_NAME, OPERATOR_REPLICA_TYPE, OPERATOR_REPLICA_INDEX,
+    PLANNED, PLANNED_KIND, OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_TYPE, OPERATOR_REPLICA_INDEX,
     COMPLETION_INDEX, JOBSET_NAME, JOBSET_JOB_INDEX, JOBSET_ROLE,
 )  # fmt: skip
 """The labels that say which pod of which job a pod is."""
@@ -111,7 +113,11 @@ def trimmed_pod(pod: Object) -> Object:
             for key in ("containers", "initContainers")
             if spec.get(key)
         },
-        "status": {"phase": (pod.get("status") or {}).get("phase", "")},
+        "status": {
+            "phase": (pod.get("status") or {}).get("phase", ""),
+            # Only a pod that the kubelet refused or evicted has one.
+            **({"reason": reason} if (reason := (pod.get("status") or {}).get("reason")) else {}),
+        },
     }
 
 
@@ -406,11 +412,15 @@ class NoticeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WritePlan:
-    """Replace the plan on *job* by *record*; *uuids* are its workers' GPUs, if enforced."""
+    """Replace the plan on *job* by *record*; *uuids* are its workers' GPUs, if enforced.
+
+    *stops*: the job runs, and is suspended by the same write.
+    """
 
     job: Object
     record: PlanRecord
     uuids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    stops: bool = False
 
     @property
     def uid(self) -> str:
@@ -434,14 +444,38 @@ class ReleaseWorker:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Delete *pod*, a worker pinned to a node that it can no longer get; it is recreated for another one."""
+    """Delete *pod*, a worker that can no longer run where it is; it is recreated for another node.
+
+    *at_once*: it is deleted without its kubelet, which may be gone with its node.
+    """
 
     pod: Object
+    at_once: bool = False
 
     @property
     def uid(self) -> str:
         """The object that is written."""
         return str(self.pod["metadata"]["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class MoveWorkers:
+    """Note *move* on *job*, pin its workers to the nodes labelled *hostnames*, and then delete the *pods*.
+
+    *hostnames* and *uuids*, if GPUs are pinned, are by worker; without them the pins stay as they are, as
+    those of a job that carries its plan are written with it.
+    """
+
+    job: Object
+    move: Move
+    hostnames: Mapping[int, str] = field(default_factory=dict)
+    uuids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    pods: tuple[DeletePod, ...] = ()
+
+    @property
+    def uid(self) -> str:
+        """The object that is written."""
+        return str(self.job["metadata"]["uid"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -468,4 +502,4 @@ class Notice:
         return ""
 
 
-Action = WritePlan | ReleaseWorker | DeletePod | PatchStatus | Notice
+Action = WritePlan | ReleaseWorker | DeletePod | MoveWorkers | PatchStatus | Notice

@@ -19,20 +19,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType
 
+from arena_topo.controller.lost import Refusal, losses, move_of, waiting_move
 from arena_topo.controller.objects import (
     RETRY_AFTER,
     Action,
-    DeletePod,
+    MoveWorkers,
     Notice,
     NoticeKind,
     ReleaseWorker,
     WritePlan,
 )
 from arena_topo.controller.reconciler import Candidate, Reconciler
-from arena_topo.controller.state import ClusterState, PlannedJob, required_hostname
-from arena_topo.errors import DoesNotFit
+from arena_topo.controller.state import ClusterState, JobName, PlannedJob
 from arena_topo.jobs.enforce import uuids_of
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.options import options_from_annotation
@@ -42,8 +43,12 @@ from arena_topo.jobs.reserve import written_now
 from arena_topo.jobs.resume import Replacement
 from arena_topo.jobs.scale import GrowthPlanner, elastic_job
 from arena_topo.model.cluster import Snapshot
+from arena_topo.model.kind import Loose
+from arena_topo.model.moves import Move, moves_text
 from arena_topo.model.objects import Object
+from arena_topo.model.placement_options import NodeLoss
 from arena_topo.model.plan_record import (
+    Enforcement,
     GpuEnforcement,
     PlanRecord,
     Slot,
@@ -53,7 +58,6 @@ from arena_topo.model.plan_record import (
     plan_text,
 )
 from arena_topo.model.text.quantity import parse_instant
-from arena_topo.model.text.words import plural
 from arena_topo.pin.gates import is_gated
 from arena_topo.planner.queue import RunningJob, with_returned
 from arena_topo.planner.reservations import (
@@ -71,6 +75,9 @@ _YIELD_WITHIN = 3.0
 _GROW_AGAIN = 10.0
 """Seconds between two attempts to grow a job: each plans it again."""
 
+_FAILED_PODS: Object = {"kind": "pods that have failed"}
+"""What a fault is reported for that is not at a single pod."""
+
 _NOTHING_HELD: Mapping[str, OtherPlan] = MappingProxyType({})
 
 
@@ -79,7 +86,7 @@ class _SentPlan:
     """A plan that is in flight, the text that it replaces, and when it was sent, on the monotonic clock.
 
     ``text`` is the plan as the job will carry it. The slots of these ``workers`` of a proposal are compared
-    with other plans before it is confirmed, None for those of all.
+    with other plans before it is confirmed, None for those of all. ``move`` is noted on the job then.
     """
 
     record: PlanRecord
@@ -87,6 +94,7 @@ class _SentPlan:
     before: str | None
     sent: float
     workers: frozenset[int] | None = None
+    move: Move | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +156,8 @@ class PlanReconciler(Reconciler[_SentPlan]):
 
         *others_wait*: whether any job waits in another queue than ours.
         """
+        self.nodes.see(state)
+        state.ledger.take_gone(self.nodes.gone)
         view = self._view(state, now, held)
         self.plans = [plan for uid, plan in view.plans.items() if uid not in held]
         self._forget(view)
@@ -155,6 +165,8 @@ class PlanReconciler(Reconciler[_SentPlan]):
         waiting: list[PlannedJob] = []
         for _, job in sorted(view.jobs.items()):
             actions += self._isolated(job, view, self._reconciled(job, waiting, view))
+        with state.faults.at(_FAILED_PODS):
+            actions += self.mover.replaced(state, self.nodes, partial(_running, state))
         actions += self._place_waiting(waiting, view)
         actions += self._grow(view, others_wait)
         return actions
@@ -178,6 +190,9 @@ class PlanReconciler(Reconciler[_SentPlan]):
         if record.stage is Stage.CONFIRMED:
             self.in_flight.pop(uid, None)
             yield from self._keep_in_place(job, view)
+        elif record.stage is Stage.SUSPENDED:
+            # Its user stopped it, or a node that it has lost.
+            self.in_flight.pop(uid, None)
         elif kept := _without_growth(job):
             yield from self._carry_on_growth(job, kept, view)
         elif (
@@ -193,6 +208,7 @@ class PlanReconciler(Reconciler[_SentPlan]):
     def failed(self, action: Action, after: float = RETRY_AFTER) -> None:
         """Note that *action* failed: its job is decided on again *after* some seconds."""
         self._sent_pods.pop(action.uid, None)
+        self.mover.failed(action.uid)
         # Nothing is decided on pods, and an event is an object of its own.
         if action.uid in self._jobs:
             self.retry(action.uid, after)
@@ -219,6 +235,7 @@ class PlanReconciler(Reconciler[_SentPlan]):
         """Forget what was sent to objects that are gone, or that others have written since."""
         for uid in self._jobs.keys() - view.jobs.keys():
             self.forget(uid)
+            self.mover.forget(uid)
             self._grow_at.pop(uid, None)
         self._jobs = view.jobs
         for uid, sent in list(self.in_flight.items()):
@@ -260,11 +277,16 @@ class PlanReconciler(Reconciler[_SentPlan]):
             yield self._send(job, kept, view)
 
     def _send(
-        self, job: PlannedJob, record: PlanRecord, view: _View, workers: frozenset[int] | None = None
+        self,
+        job: PlannedJob,
+        record: PlanRecord,
+        view: _View,
+        workers: frozenset[int] | None = None,
+        move: Move | None = None,
     ) -> WritePlan:
         written = replace(record, written=written_now())
         self.in_flight[job.uid] = _SentPlan(
-            written, encode(written), plan_text(job.job), self.clock(), workers
+            written, encode(written), plan_text(job.job), self.clock(), workers, move
         )
         return WritePlan(job.job, written, _uuids(written, view.snapshot))
 
@@ -280,9 +302,17 @@ class PlanReconciler(Reconciler[_SentPlan]):
         if decision is Decision.CONFIRM:
             # Others ignore an old proposal: it is written and compared again.
             if waited > LATEST_CONFIRMATION.total_seconds():
-                return [self._send(job, record, view, sent.workers)]
+                return [self._send(job, record, view, sent.workers, sent.move)]
             confirmed = replace(record, stage=Stage.CONFIRMED)
-            return [self._send(job, confirmed, view), Notice(job.job, "Placed", placed_text(confirmed))]
+            following: list[Action] = [self._send(job, confirmed, view)]
+            if sent.move is None:
+                return [*following, Notice(job.job, "Placed", placed_text(confirmed))]
+            text = moves_text([sent.move], len(record.slots))
+            return [
+                *following,
+                MoveWorkers(job.job, sent.move),
+                Notice(job.job, "Moved", text, NoticeKind.WARNING),
+            ]
         if decision is Decision.LOOK_AGAIN and waited < _YIELD_WITHIN:
             return []
         del self.in_flight[job.uid]
@@ -368,10 +398,12 @@ class PlanReconciler(Reconciler[_SentPlan]):
         waiting = {
             slot.worker: slot for slot in record.slots if slot.worker in pods and slot.worker not in job.bound
         }
-        if not waiting:
+        found = losses(
+            job.kind, job.job, record, {number: (pod,) for number, pod in pods.items()}, self.nodes
+        )
+        lost = found.workers
+        if not (waiting or lost):
             return
-        open_hosts = {node.name for node in view.snapshot.nodes if node.ready and not node.unschedulable}
-        lost = frozenset(worker for worker, slot in waiting.items() if slot.node not in open_hosts)
         # One whose gate is being removed may have its node before that is seen.
         gated = frozenset(
             worker
@@ -383,18 +415,22 @@ class PlanReconciler(Reconciler[_SentPlan]):
         if gated - lost and not stands(limited_to(record, gated - lost), view.left_soon(job.uid)):
             lost |= gated
         if lost:
-            yield from self._moved(job, lost, view)
-            return
+            moves = list(self._moved(job, lost, view))
+            yield from moves
+            if any(isinstance(action, WritePlan) for action in moves):
+                return
+        # No selector of a pod can be changed: one that was created, or released, for an earlier node goes.
+        yield from self.mover.deleted(job.uid, found.pods)
+        wrong = {worker for worker, _ in found.pods} | lost
         uuids = _uuids(record, view.snapshot)
         for worker, slot in sorted(waiting.items()):
-            pod, hostname = pods[worker], record.hostname(slot.node)
-            if (required := required_hostname(pod)) and required != hostname:
-                # It was created, or released, for an earlier node; no selector of a pod can be changed.
-                yield from self._once(pod, DeletePod(pod))
-            elif worker in gated:
-                yield from self._once(pod, ReleaseWorker(pod, hostname, uuids.get(worker, ())))
+            if worker in gated and worker not in wrong:
+                hostname = record.hostname(slot.node)
+                yield from self._once(
+                    pods[worker], ReleaseWorker(pods[worker], hostname, uuids.get(worker, ()))
+                )
 
-    def _once(self, pod: Object, action: ReleaseWorker | DeletePod) -> Iterator[Action]:
+    def _once(self, pod: Object, action: ReleaseWorker) -> Iterator[Action]:
         if not self._is_being_written(pod) and not pod["metadata"].get("deletionTimestamp"):
             self._sent_pods[pod["metadata"]["uid"]] = _version(pod)
             yield action
@@ -410,22 +446,44 @@ class PlanReconciler(Reconciler[_SentPlan]):
             # Those that were to be moved have been bound after all.
             yield self._send(job, replace(record, stage=Stage.CONFIRMED), view)
             return
-        move = Replacement(job.job, record, lost, job.bound)
-        try:
-            record = move(view.left(job.uid))
-        except UNREADABLE as error:
+        why = self.nodes.why(slot.node for slot in record.slots if slot.worker in lost)
+        asked = options_from_annotation(record.requested_options).on_node_loss
+        if record.enforcement is Enforcement.ADMISSION and job.kind.loose is not Loose.EVERYTHING:
+            # The pins of such a job cannot be changed while it runs, whatever room there is.
+            fails = asked is NodeLoss.FAIL
+            yield from self._stopped(job, asked if fails else NodeLoss.SUSPEND, why, view)
+            return
+        after = self.mover.placed(job.uid, Replacement(job.job, record, lost, job.bound), view.left(job.uid))
+        if isinstance(after, Refusal):
+            if asked is not NodeLoss.WAIT:
+                yield from self._stopped(job, asked, f"{why}; {after.reason}", view)
+                return
             # Reported once in a while: a node may come back, and then nothing needs to move.
-            if isinstance(error, DoesNotFit) and self.may_explain(job.uid):
-                yield Notice(job.job, "NoPlace", str(error), NoticeKind.WARNING)
+            if not after.is_told and self.may_explain(job.uid):
+                self.mover.tell(job.uid, lost, after)
+                waits = waiting_move(record, lost, why, after.reason, view.now)
+                yield MoveWorkers(job.job, waits)
+                text = moves_text([waits], len(record.slots))
+                yield Notice(job.job, "NoPlace", text, NoticeKind.WARNING)
             return
         # The slots of those that stay, and are not bound yet, are compared again together with the new ones.
-        yield self._send(job, record, view, _unbound(job))
-        yield Notice(
-            job.job,
-            "Moved",
-            f"{plural(len(lost), 'worker')} lost their nodes and get others",
-            NoticeKind.WARNING,
-        )
+        yield self._send(job, after, view, _unbound(job), move_of(record, after, lost, why, view.now))
+
+    def _stopped(self, job: PlannedJob, loss: NodeLoss, why: str, view: _View) -> Iterator[Action]:
+        """Suspend *job*, which has lost workers that have no room: it waits for its place again, or not."""
+        stage = Stage.WAITING if loss is NodeLoss.SUSPEND else Stage.SUSPENDED
+        record = replace(_unplaced(_record(job)), stage=stage, waiting_reason=why)
+        yield replace(self._send(job, record, view), stops=True)
+        word = "queued again" if loss is NodeLoss.SUSPEND else "stopped"
+        yield Notice(job.job, "NodeLost", f"{word}: {why}", NoticeKind.WARNING)
+
+
+def _running(state: ClusterState, name: JobName) -> str:
+    """Return the uid of the job *name* of ours, empty if it does not run."""
+    job = state.ledger.latest(name)
+    if job is None or job.ended or not job.is_ours or _record(job).stage is not Stage.CONFIRMED:
+        return ""
+    return job.uid
 
 
 def _is_unplaced(job: PlannedJob) -> bool:

@@ -17,7 +17,8 @@ order        age                                       priority, then age, as Ku
 a placement  is proposed, compared with all other      is one answer, Ready with the nodes; Kueue starts the
              plans, and confirmed by the write that    job with them, and ``Retry`` withdraws the answer
              resumes the job (ADR 3)
-lost nodes   we move the workers that lost theirs      Kueue evicts the whole job, and queues it again
+lost nodes   another plan for the workers that lost    another pin for the workers that lost theirs, in the
+             theirs                                    templates; the answer stays as it is
 ===========  ========================================  ====================================================
 
 Only Kueue resumes a job in a queue of Kueue, and a job in no queue has no Workload that an answer could be
@@ -32,6 +33,7 @@ from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 from arena_topo.controller.estimates import Awaited, FleetPlanner, Prospect, TimedJob, is_news
+from arena_topo.controller.lost import Mover, Nodes
 from arena_topo.controller.objects import AFTER_FAULT, RETRY_AFTER, Action, Attempt, error_text
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.options import PlanOptions
@@ -170,6 +172,7 @@ class Reconciler(Generic[_Sent]):
     """The waiting jobs of one store, and the writes to it that are in flight; it belongs to one thread.
 
     *clock* counts seconds and is monotonic. *plan* is the planner; one that remembers the cluster is quicker.
+    ``nodes`` and ``mover`` know which workers of started jobs are lost, and where they go.
     ``estimates`` are of when waiting jobs start, by uid, as of the last round. ``in_flight`` has what was
     sent to an object and not seen yet, by the object's uid: it counts as if it were there, and nothing else
     is decided for that object.
@@ -178,6 +181,8 @@ class Reconciler(Generic[_Sent]):
     rules: Rules
     clock: Callable[[], float]
     plan: PlanQuestion = field(default_factory=FleetPlanner)
+    nodes: Nodes = field(init=False)
+    mover: Mover = field(init=False)
     estimates: Mapping[str, StartEstimate] = field(default_factory=dict, init=False)
     in_flight: dict[str, _Sent] = field(default_factory=dict, init=False)
     _retry_at: dict[str, float] = field(default_factory=dict, init=False)
@@ -187,6 +192,9 @@ class Reconciler(Generic[_Sent]):
     _returned: Returned = field(default_factory=Returned, init=False)
     _last: _Pass | None = field(default=None, init=False)
     _not_planned: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        self.nodes, self.mover = Nodes(self.clock), Mover(self.clock)
 
     def schedule(
         self,

@@ -16,6 +16,7 @@ from arena_topo.cluster.published import Detail, publishable, published_parts
 from arena_topo.controller.objects import (
     Action,
     DeletePod,
+    MoveWorkers,
     Notice,
     NoticeKind,
     PatchStatus,
@@ -291,6 +292,8 @@ def _word(action: Action) -> str:
             return "worker_released"
         case DeletePod():
             return "worker_deleted"
+        case MoveWorkers():
+            return "workers_moved"
         case PatchStatus():
             return "check_answered"
         case _:

@@ -27,6 +27,7 @@ from arena_topo.controller.objects import (
     Action,
     DeletePod,
     Faults,
+    MoveWorkers,
     Notice,
     NoticeKind,
     PatchStatus,
@@ -40,8 +41,19 @@ from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.report import Metrics, Publisher, audit
 from arena_topo.controller.state import DISCOVER_EVERY, ClusterState, NewlyServed, watched
 from arena_topo.controller.workloads import KueueApi, kueue_api, kueue_collections
-from arena_topo.errors import ApiError, ArenaTopoError, Conflict, ConnectionFailed, DocumentError, NotFound
+from arena_topo.errors import (
+    ApiError,
+    ArenaTopoError,
+    Conflict,
+    ConnectionFailed,
+    DocumentError,
+    Invalid,
+    NotFound,
+)
+from arena_topo.jobs.enforce import moved_pins
+from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.reserve import write_plan
+from arena_topo.jobs.resume import stop_job
 from arena_topo.jobs.watch import Change, Watch, Watched
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.resources import EVENTS, LEASES, PODS, jobs_of
@@ -165,7 +177,7 @@ class Lease:
         transitions = _spec(found).get("leaseTransitions")
         count = transitions if isinstance(transitions, int) else 0
         try:
-            return self._take(found, {"acquireTime": _now(), "leaseTransitions": count + 1})
+            return self._take(found, {"acquireTime": _now(self.session), "leaseTransitions": count + 1})
         except Conflict:
             # Another replica was quicker, or the response to our own write was lost: the next read tells.
             return holder or "another replica"
@@ -179,12 +191,13 @@ class Lease:
         return self._hold(began)
 
     def _created(self, began: float) -> str:
-        spec = {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), "acquireTime": _now()}
+        now = _now(self.session)
+        spec = {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), "acquireTime": now}
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE},
-            "spec": {**spec, "renewTime": _now(), "leaseTransitions": 0},
+            "spec": {**spec, "renewTime": now, "leaseTransitions": 0},
         }
         try:
             self.session.create(LEASES.path(CONTROLLER_NAMESPACE), body)
@@ -213,7 +226,8 @@ class Lease:
         # With the version that was read the server refuses the write after any other one.
         version = found["metadata"].get("resourceVersion")
         self.session.patch(
-            _PATH, {"metadata": {"resourceVersion": version}, "spec": {**spec, "renewTime": _now()}}
+            _PATH,
+            {"metadata": {"resourceVersion": version}, "spec": {**spec, "renewTime": _now(self.session)}},
         )
 
 
@@ -231,8 +245,9 @@ def _holder(lease: Object) -> str:
     return str(_spec(lease).get("holderIdentity") or "")
 
 
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+def _now(session: Session) -> str:
+    # By the server's clock, by which users see whether a controller runs: that of this machine may be wrong.
+    return (session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 # The sender: threads that only send what was decided, each request right after a check of the Lease.
@@ -285,7 +300,8 @@ class Sender:
     def _run(self, session: Session) -> None:
         while (action := self._actions.get()) is not None:
             try:
-                carry_out(session.only_while(self.may_write), action)
+                for following in carry_out(session.only_while(self.may_write), action):
+                    self._actions.put(following)
             except NotSent:
                 self._failures.put(Failure(action, "the Lease has expired"))
             except (ApiError, ConnectionFailed) as error:
@@ -294,9 +310,15 @@ class Sender:
                 self._failures.put(Failure(action, error_text(error), error))
 
 
-def carry_out(session: Session, action: Action) -> None:
-    """Send *action*. Raises the error with which the server refuses it."""
+def carry_out(session: Session, action: Action) -> Sequence[Action]:
+    """Send *action*, and return what may be sent once that is done.
+
+    Raises the error with which the server refuses it.
+    """
     match action:
+        case WritePlan(job, record, stops=True):
+            served = ServedJob(kind_of(job), _whole(session, job))
+            stop_job(session, served, record)
         case WritePlan(job, record, uuids):
             # The write that starts it contains its templates, which the controller keeps only trimmed.
             whole = _whole(session, job) if record.stage is Stage.CONFIRMED else job
@@ -306,12 +328,14 @@ def carry_out(session: Session, action: Action) -> None:
             patch = release_patch(pod, hostname, uuids)
             path = PODS.path(meta["namespace"], meta["name"])
             session.patch(path, patch, fieldManager=CONTROLLER)
-        case DeletePod(pod):
+        case DeletePod(pod, at_once):
             meta = pod["metadata"]
-            try:
-                session.delete(PODS.path(meta["namespace"], meta["name"]), uid=meta["uid"])
-            except NotFound:
-                return
+            path = PODS.path(meta["namespace"], meta["name"])
+            with suppress(NotFound):
+                session.delete(path, uid=meta["uid"], at_once=at_once)
+        case MoveWorkers(pods=pods):
+            _move_workers(session, action)
+            return pods
         case PatchStatus(path, _, body):
             # A Workload or a check that is gone by now needs no answer.
             with suppress(NotFound):
@@ -321,7 +345,10 @@ def carry_out(session: Session, action: Action) -> None:
         case Notice(job, reason, message, kind):
             # The API server takes events on objects without a namespace only in this one.
             namespace = job["metadata"].get("namespace") or "default"
-            session.create(EVENTS.path(namespace), _event(job, namespace, reason, message, kind.value))
+            event = _event(job, namespace, reason, message, kind.value)
+            at = (session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            session.create(EVENTS.path(namespace), {**event, "firstTimestamp": at, "lastTimestamp": at})
+    return ()
 
 
 def _whole(session: Session, job: Object) -> Object:
@@ -334,8 +361,34 @@ def _whole(session: Session, job: Object) -> Object:
     return whole
 
 
+_TRIES = 3
+"""Attempts to move workers of a job that others write at the same time, such as its operator."""
+
+
+def _move_workers(session: Session, action: MoveWorkers) -> None:
+    """Write *action* onto its job, whose pins and notes are read again: others may have changed them."""
+    kind, meta = kind_of(action.job), action.job["metadata"]
+    path = jobs_of(kind).path(meta["namespace"], meta["name"])
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            found = fitted(session.get(path), TRAINING_JOB)
+        except NotFound:
+            return
+        job: Object = {**found, "apiVersion": api_version(kind), "kind": kind.kind}
+        if job["metadata"]["uid"] != meta["uid"]:
+            return
+        operations = moved_pins(job, action.move, action.hostnames, action.uuids)
+        try:
+            session.patch(path, operations, "json", fieldManager=CONTROLLER)
+        except Invalid:
+            if not tries_left:
+                raise
+        else:
+            return
+
+
 def _event(job: Object, namespace: str, reason: str, message: str, kind: str) -> Object:
-    meta, now = job["metadata"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    meta = job["metadata"]
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -351,8 +404,6 @@ def _event(job: Object, namespace: str, reason: str, message: str, kind: str) ->
         "message": cut(message, _MOST_MESSAGE),
         "type": kind,
         "count": 1,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
         "source": {"component": CONTROLLER},
         "reportingComponent": CONTROLLER,
     }
@@ -381,6 +432,7 @@ _ESTIMATES = {"kind": "the estimates"}
 _KINDS = {
     "nodes": "Node",
     "pods": "Pod",
+    "failedpods": "Pod",
     "resourcequotas": "ResourceQuota",
     "workloads": "Workload",
     "admissionchecks": "AdmissionCheck",
@@ -597,9 +649,10 @@ class _Reconcilers:
 
     def failed(self, action: Action, after: float) -> None:
         """Note that *action* failed: its object is decided on again *after* some seconds."""
-        if self.checks and isinstance(action, PatchStatus):
+        # A pod may be a worker of either queue, and a job that moves one of either.
+        if self.checks and isinstance(action, PatchStatus | DeletePod | MoveWorkers):
             self.checks.failed(action, after)
-        else:
+        if not isinstance(action, PatchStatus):
             self.plans.failed(action, after)
 
     def next_changes(self, watch: Watch) -> list[Change]:
@@ -691,7 +744,9 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
 def _written(action: Action) -> Object:
     """Return the object that *action* writes, or whose event it is; a patched one only by its uid."""
     match action:
-        case WritePlan(job=item) | Notice(job=item) | ReleaseWorker(pod=item) | DeletePod(pod=item):
+        case WritePlan(job=item) | MoveWorkers(job=item) | Notice(job=item):
+            return item
+        case ReleaseWorker(pod=item) | DeletePod(pod=item):
             return item
         case PatchStatus(path=path, uid=uid):
             return {"kind": path, "metadata": {"uid": uid}}

@@ -17,7 +17,7 @@ of three jobs
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
@@ -52,6 +52,7 @@ from arena_topo.jobs.other_plans import (
 )
 from arena_topo.jobs.watch import Change, Watched
 from arena_topo.jobs.when import limit_of, started
+from arena_topo.kinds.mpijob import is_launcher
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
@@ -77,7 +78,8 @@ from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, is_a
 from arena_topo.topology.objects import NodeFacts, PodFacts, identity, node_facts, pod_facts, skipped
 
 _NODES, _PODS, _QUOTAS = "nodes", "pods", "resourcequotas"
-_Facts = TypeVar("_Facts", NodeFacts, PodFacts)
+_FAILED = "failedpods"
+_Facts = TypeVar("_Facts", NodeFacts, PodFacts, Object)
 
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
@@ -95,6 +97,13 @@ def watched(session: Session) -> dict[str, Watched]:
     collections = {
         _NODES: Watched(NODES.path(), NODE),
         _PODS: Watched(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, trimmed_pod),
+        # They hold nothing any more, and are left out of the pods: few, and only those of planned jobs.
+        _FAILED: Watched(
+            PODS.path(),
+            POD,
+            {"fieldSelector": "status.phase=Failed", "labelSelector": f"{PLANNED}=true"},
+            trimmed_pod,
+        ),
         _QUOTAS: Watched(RESOURCE_QUOTAS.path(), OBJECT, read=trimmed_object),
     }
     for kind in kinds:
@@ -172,19 +181,21 @@ class PlannedJob:
         """Whether it gets more workers when capacity is free."""
         return self.is_ours and grows(self.record.requested_options if self.record else {})
 
-    def take_pods(self, members: Mapping[str, tuple[Member, Object]]) -> None:
-        """Take the pods that exist, by uid."""
+    def take_pods(self, members: Mapping[str, tuple[Member, Object]], gone: Collection[str] = ()) -> None:
+        """Take the pods that exist, by uid; those on nodes that are *gone* hold nothing there."""
         first = offsets(self.kind, self.job)
         pods: dict[int, Object] = {}
+        bound = {
+            uid for uid, (_, pod) in members.items() if has_node(pod) and pod["spec"]["nodeName"] not in gone
+        }
         # One with a node comes last, and wins: a pod that replaces another waits until that one has left.
-        for _, (member, pod) in sorted(members.items(), key=lambda item: (has_node(item[1][1]), item[0])):
+        for uid in sorted(members, key=lambda uid: (uid in bound, uid)):
+            member, pod = members[uid]
             if member.role in first:
                 pods[first[member.role] + member.index] = pod
         self.pods = pods
         self._holding = None
-        self.bound = numbers_of(
-            self.kind, self.job, (member for member, pod in members.values() if has_node(pod))
-        )
+        self.bound = numbers_of(self.kind, self.job, (members[uid][0] for uid in bound))
         record = self.record
         self.is_settled = bool(
             record
@@ -236,11 +247,14 @@ class PlannedJob:
 class Ledger:
     """All planned jobs by their uid, and the uids of the pods of each job by its name.
 
+    ``hosts`` counts the planned pods on each node by its name; those on nodes that are ``gone`` hold nothing.
     A job at which anything fails reserves nothing and is not decided on; ``faults`` has it.
     """
 
     faults: Faults = field(default_factory=Faults)
     jobs: dict[str, PlannedJob] = field(default_factory=dict)
+    hosts: Counter[str] = field(default_factory=Counter)
+    gone: frozenset[str] = field(default_factory=frozenset)
     _pods: dict[str, JobName] = field(default_factory=dict)
     _members: dict[JobName, dict[str, tuple[Member, Object]]] = field(default_factory=dict)
     _uids: dict[JobName, set[str]] = field(default_factory=dict)
@@ -264,7 +278,7 @@ class Ledger:
     def take_pod(self, uid: str, pod: Object | None) -> None:
         """Take a *pod*, or None if the one with *uid* is gone."""
         if before := self._pods.pop(uid, None):
-            del self._members[before][uid]
+            self._count(self._members[before].pop(uid)[1], -1)
             self._touched.add(before)
         if pod is None or not _is_planned(pod):
             return
@@ -273,7 +287,25 @@ class Ledger:
             name = pod["metadata"]["namespace"], word, member.job
             self._pods[uid] = name
             self._members.setdefault(name, {})[uid] = member, pod
+            self._count(pod, 1)
             self._touched.add(name)
+
+    def _count(self, pod: Object, sign: int) -> None:
+        if has_node(pod):
+            name = pod["spec"]["nodeName"]
+            self.hosts[name] += sign
+            if not self.hosts[name]:
+                del self.hosts[name]
+
+    def take_gone(self, gone: frozenset[str]) -> None:
+        """Take which nodes are *gone*: the jobs that have pods there are settled no more."""
+        if changed := gone ^ self.gone:
+            self.gone = gone
+            self._touched.update(
+                name
+                for name, members in self._members.items()
+                if any((pod.get("spec") or {}).get("nodeName") in changed for _, pod in members.values())
+            )
 
     @property
     def unsettled(self) -> Mapping[str, PlannedJob]:
@@ -292,6 +324,12 @@ class Ledger:
         """The pods of jobs that have ended or are gone, by the name of the job."""
         self._settle()
         return {name: [pod for _, pod in self._members[name].values()] for name in sorted(self._leaving)}
+
+    def latest(self, name: JobName) -> PlannedJob | None:
+        """Return the job of this *name*, the newest of two: a new list shows only at its end what is gone."""
+        return max(
+            (self.jobs[uid] for uid in self._uids.get(name, ())), key=attrgetter("order"), default=None
+        )
 
     def is_deleted(self, name: JobName) -> bool:
         """Whether there is no job of this *name*, or it is being deleted: its pods go too."""
@@ -325,12 +363,11 @@ class Ledger:
         """
         for name in self._touched:
             members, uids = self._members.get(name, {}), self._uids.get(name, set())
-            # A new list shows only at its end what is gone, so that there may be two of a name until then.
-            latest = max((self.jobs[uid] for uid in uids), key=attrgetter("order"), default=None)
+            latest = self.latest(name)
             for uid in uids:
                 job = self.jobs[uid]
                 with self.faults.at(job.job) as attempt:
-                    job.take_pods(members)
+                    job.take_pods(members, self.gone)
                 runs = job is latest and not job.ended and not attempt.failed
                 for those, is_among in (
                     (self._unsettled, runs and not job.is_settled),
@@ -378,6 +415,9 @@ def _is_planned(pod: Object) -> bool:
 
 
 # The cluster.
+
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""The taint by which an admin says that a node is down permanently, and nothing runs on it any more."""
 
 _MOST_SEARCHED = 8
 """Objects that are searched for one by one among those that fail together."""
@@ -440,12 +480,21 @@ class ClusterState:
 
     ``objects`` belong to the watch, which changes them, and ``take`` is called with the changes. An object
     at which anything fails counts as if it did not exist, and ``faults`` has it.
+
+    ``node_names`` are those of all nodes, readable or not. ``gone_nodes`` are the names of those that were
+    deleted, and of those whose taint says that they are out of service. ``failed_pods``, and the pods of
+    ``launchers``, are by uid.
     """
 
     objects: Mapping[str, Mapping[str, Object]]
     levels: tuple[str, ...] = ()
     faults: Faults = field(default_factory=Faults)
     ledger: Ledger = field(init=False)
+    node_names: Counter[str] = field(default_factory=Counter, init=False)
+    gone_nodes: set[str] = field(default_factory=set, init=False)
+    failed_pods: dict[str, Object] = field(default_factory=dict, init=False)
+    launchers: dict[str, Object] = field(default_factory=dict, init=False)
+    _name_of: dict[str, str] = field(default_factory=dict)
     _warnings: dict[str, str] = field(default_factory=dict)
     _together: _Together[Object | NodeFacts | PodFacts] = field(init=False)
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
@@ -462,7 +511,7 @@ class ClusterState:
         self.ledger, self._together = Ledger(self.faults), _Together(self.faults)
         self.take(
             (collection, Change(0, item))
-            for collection in (_NODES, _PODS, *_KIND_OF)
+            for collection in (_NODES, _PODS, _FAILED, *_KIND_OF)
             for item in self.objects.get(collection, {}).values()
         )
 
@@ -470,6 +519,8 @@ class ClusterState:
         """Take what has changed, and in which collection."""
         for collection, change in changes:
             uid = str(change.object["metadata"]["uid"])
+            if collection == _NODES:
+                self._take_name(uid, "" if change.deleted else str(change.object["metadata"]["name"]))
             with self.faults.at(change.object, _TYPES.get(collection, UNTYPED)) as attempt:
                 self._take(collection, uid, None if change.deleted else change.object)
             if attempt.failed:
@@ -482,7 +533,10 @@ class ClusterState:
             self._take_node(uid, self._node(uid, item) if item else None)
         elif collection == _PODS:
             self.ledger.take_pod(uid, item)
+            _put(self.launchers, uid, item if item and is_launcher(item) else None)
             self._take_pod(uid, self._pod(uid, item) if item else None)
+        elif collection == _FAILED:
+            _put(self.failed_pods, uid, item)
         elif collection == _QUOTAS:
             self._quotas = None
         elif collection in _KIND_OF:
@@ -503,9 +557,24 @@ class ClusterState:
             self.ledger.take_job(_kind(collection, None), uid, None)
             self._warnings[uid] = skipped(identity(item or {}, collection), error)
 
+    def _take_name(self, uid: str, name: str) -> None:
+        """Take the *name* of a node, empty for one that is gone; another one may have had it meanwhile."""
+        before = self._name_of.pop(uid, "")
+        if name:
+            self._name_of[uid] = name
+            self.node_names[name] += 1
+            self.gone_nodes.discard(name)
+        if before:
+            self.node_names[before] -= 1
+            if not self.node_names[before]:
+                del self.node_names[before]
+                self.gone_nodes.add(before)
+
     def _take_node(self, uid: str, facts: NodeFacts | None) -> None:
         """Replace the facts of a node; most heartbeats change nothing that is read."""
         before = self._nodes.get(uid)
+        if facts and any(taint.key == _OUT_OF_SERVICE for taint in facts.taints):
+            self.gone_nodes.add(facts.name)
         if before == facts:
             return
         _put(self._nodes, uid, facts)
@@ -671,7 +740,7 @@ class ClusterState:
         return self._quotas
 
 
-_TYPES: Mapping[str, Typed] = {_NODES: A_NODE, _PODS: A_POD, _QUOTAS: QUOTA}
+_TYPES: Mapping[str, Typed] = {_NODES: A_NODE, _PODS: A_POD, _FAILED: A_POD, _QUOTAS: QUOTA}
 
 
 def _described(key: tuple[str, str], item: Object | NodeFacts | PodFacts) -> tuple[Object, Typed]:

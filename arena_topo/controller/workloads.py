@@ -11,7 +11,7 @@ planned as it will run.
 Source: kueue 0.19 (apis/kueue/v1beta2/workload_types.go, pkg/controller/jobs).
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum
@@ -35,6 +35,7 @@ from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import (
     CHECK_CONTROLLER,
     OUR_DOMAIN,
+    PIN_GPUS,
     PIN_NODES,
     PIN_OFFSET,
     PLACEMENT_OPTIONS,
@@ -47,7 +48,15 @@ from arena_topo.model.keys import (
 )
 from arena_topo.model.kind import Kind, Member, Replicas, offsets, planned_replicas
 from arena_topo.model.objects import OBJECT, WORKLOAD, Object
-from arena_topo.model.plan_record import MOST_WORKERS, Enforcement, PlannedRole, PlanRecord, Slot, Stage
+from arena_topo.model.plan_record import (
+    MOST_WORKERS,
+    Enforcement,
+    GpuEnforcement,
+    PlannedRole,
+    PlanRecord,
+    Slot,
+    Stage,
+)
 from arena_topo.model.text.json import cut, optional_number, read_json, shown
 from arena_topo.model.text.quantity import Resources, parse_duration
 from arena_topo.pin.run_lists import decoded, pin_annotations
@@ -503,6 +512,9 @@ def record_of(workload: Workload, hostnames: Iterable[str], snapshot: Snapshot) 
         worker_requests=roles[0].requests if roles else {},
         roles=roles if len(roles) > 1 else (),
         enforcement=Enforcement.ADMISSION,
+        gpu_enforcement=GpuEnforcement.UUIDS
+        if any(PIN_GPUS in each for each in workload.entry.annotations.values())
+        else GpuEnforcement.NONE,
     )
 
 
@@ -514,8 +526,8 @@ def _roles(planned: JobManifest | None, snapshot: Snapshot) -> tuple[PlannedRole
         return ()
 
 
-def as_plan(workload: Workload, record: PlanRecord, pods: Iterable[Object]) -> OtherPlan:
-    """Return *record* as a reservation that others respect; *pods* are its job's.
+def as_plan(workload: Workload, record: PlanRecord, pods: Mapping[int, Sequence[Object]]) -> OtherPlan:
+    """Return *record* as a reservation that others respect; *pods* are its job's, by their numbers.
 
     The answer covers a pod only on the node that it names for it; any other pod counts as itself, such as one
     of an earlier admission that takes its time to end.
@@ -524,28 +536,40 @@ def as_plan(workload: Workload, record: PlanRecord, pods: Iterable[Object]) -> O
     return OtherPlan(
         order=workload.order,
         record=record,
-        bound=frozenset(number for number, node in nodes_of(workload, pods) if node_of.get(number) == node),
+        bound=frozenset(
+            number
+            for number, own in pods.items()
+            if any((pod.get("spec") or {}).get("nodeName") == node_of.get(number, "") for pod in own)
+        ),
         namespace=workload.namespace,
         name=workload.job_key[1],
         since=workload.admitted_since or workload.quota_since or workload.created,
     )
 
 
-def nodes_of(workload: Workload, pods: Iterable[Object]) -> Iterator[tuple[int, str]]:
-    """Yield the number and the node of each of *pods* that is planned and has one."""
-    if workload.planned is None:
-        return
-    kind, first = workload.planned.kind, workload.planned.first
-    for pod in pods:
-        node = (pod.get("spec") or {}).get("nodeName")
-        member: Member | None = kind.member(pod) if node else None
-        if member and member.role in first:
-            yield first[member.role] + member.index, str(node)
+def numbered(workload: Workload, pods: Iterable[Object]) -> dict[int, list[Object]]:
+    """Return those of *pods* that are planned, by their numbers."""
+    found: dict[int, list[Object]] = {}
+    if workload.planned:
+        kind, first = workload.planned.kind, workload.planned.first
+        for pod in pods:
+            member: Member | None = kind.member(pod)
+            if member and member.role in first:
+                found.setdefault(first[member.role] + member.index, []).append(pod)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """Why an answer can no longer be carried out; ``crowded`` are workers whose nodes others have filled."""
+
+    why: str
+    crowded: frozenset[int] = frozenset()
 
 
 def lost(
     plans: Mapping[str, OtherPlan], left: Snapshot, nodes: Mapping[str, GpuNode], places: Collection[str]
-) -> dict[str, str]:
+) -> dict[str, Withdrawal]:
     """Return why some of *plans*, by the uids of their Workloads, can no longer be carried out.
 
     Their unbound workers wait for a node that is gone, or that others have filled. *places* are the names of
@@ -556,16 +580,17 @@ def lost(
         name for name in places if (node := nodes.get(name)) is None or not node.ready or node.unschedulable
     }
     full = {node.name: node for node in left.nodes if node.name in places and _is_overfull(node)}
-    found: dict[str, str] = {}
+    found: dict[str, Withdrawal] = {}
     # The usual case: every node is as it was, and hundreds of plans need not be read.
     if not (gone or full):
         return found
     for uid, plan in sorted(plans.items(), key=lambda item: item[1].order, reverse=True):
+        crowded = frozenset(slot.worker for slot in plan.reserved if slot.node in full)
         for slot in plan.reserved:
             if slot.node in gone:
-                found[uid] = f"node {slot.node} is lost"
+                found[uid] = Withdrawal(f"node {slot.node} is lost", crowded)
             elif slot.node in full:
-                found[uid] = f"node {slot.node} has been filled by others"
+                found[uid] = Withdrawal(f"node {slot.node} has been filled by others", crowded)
         if uid in found:
             for slot in plan.reserved:
                 if slot.node in full:

@@ -69,16 +69,26 @@ def suspend_job(session: Session, name: str) -> ServedJob | None:
     return replace(served, job=_suspended(session, served, record))
 
 
-def _suspended(session: Session, served: ServedJob, record: PlanRecord | None) -> Object:
-    """Return the job as the server has it once suspended, without pins and reservations of *record*."""
+def stop_job(session: Session, served: ServedJob, record: PlanRecord) -> None:
+    """Suspend a job that runs by its plan, and put *record*, which reserves nothing, in place of that."""
+    _suspended(session, served, plan_of(served.job), record)
+
+
+def _suspended(
+    session: Session, served: ServedJob, record: PlanRecord | None, left: PlanRecord | None = None
+) -> Object:
+    """Return the job as the server has it once suspended, without pins and reservations of *record*.
+
+    It carries the plan *left* then, by default *record* without its places.
+    """
     after = with_pins(served.job, Pins(plan=None, suspended=True))
     if record:
         # Some templates may not change as long as a pod is left: old pins do no harm there until new ones
         # replace them.
         is_fixed = served.kind.loose is Loose.SCHEDULING
         bare = served.job if is_fixed else without_pins(served.job, pins_of(served.job, record))
-        after = with_pins(bare, Pins(plan=encode(_unplaced(record)), suspended=True))
-    path = jobs_of(served.kind).path(session.namespace, served.name)
+        after = with_pins(bare, Pins(plan=encode(left or _unplaced(record)), suspended=True))
+    path = jobs_of(served.kind).path(served.job["metadata"]["namespace"], served.name)
     try:
         job = session.patch(path, changes(served.job, after), "json", fieldValidation="Strict")
     except Invalid as error:
@@ -159,7 +169,7 @@ class Unplanned(Enum):
 
 
 def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Unplanned:
-    """Resume the job *name*, which may be repeated: a job without a plan that is not suspended stays as it is.
+    """Resume the job *name*; doing so twice is safe, and a running job without a plan stays as it is.
 
     Without a confirmed plan the job is planned again: by the controller where one runs, when its turn comes.
     Raises ``NotFound`` for a job that does not exist or was only half created, ``UsageError`` for one that
@@ -255,6 +265,17 @@ class Replacement:
 
         Raises ``DoesNotFit`` where there are none, and the old plan stays.
         """
+        found = self.planned(snapshot)
+        if isinstance(found, Infeasible):
+            raise DoesNotFit(
+                f"{plural(len(self.workers), 'worker')} lost their places, and there are no others: "
+                f"{waiting_reason(found)}",
+                hint="they stay gated; retry with arena-topo resume",
+            )
+        return found
+
+    def planned(self, snapshot: Snapshot) -> PlanRecord | Infeasible:
+        """Return the plan with new places, or why there are none."""
         options = options_from_annotation(self.record.requested_options)
         places: dict[int, Slot] = {}
         everybody = frozenset(slot.worker for slot in self.record.slots)
@@ -269,13 +290,9 @@ class Replacement:
             if not lost:
                 continue
             # Those of the role that stay decide how close the new places can be.
-            found = replaced(replace(demand, required_level=""), own, lost, left)
+            found = replaced(replace(demand, required_level=options.required_level), own, lost, left)
             if isinstance(found, Infeasible):
-                raise DoesNotFit(
-                    f"{plural(len(self.workers), 'worker')} lost their places, and there are no others: "
-                    f"{waiting_reason(found)}",
-                    hint="they stay gated; retry with arena-topo resume",
-                )
+                return found
             places |= {slot.worker: slot for slot in found.slots}
             # The next role gets what this one leaves.
             taken = replace(self.record, slots=found.slots)

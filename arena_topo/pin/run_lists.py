@@ -22,7 +22,7 @@ _SHOWN = 60
 
 
 def encoded(values: Sequence[str]) -> str:
-    """Return *values* as runs: ``["a", "a", "b"]`` becomes ``0:a,2:b,3:``. Raises ``ValueError`` for a comma."""
+    """Return *values* as runs: ``["a", "a", "b"]`` becomes ``0:a,2:b,3:``. A comma raises ``ValueError``."""
     if bad := [value for value in values if "," in value]:
         raise ValueError(f"{bad[0]!r} has a comma")
     starts = [i for i, value in enumerate(values) if i == 0 or values[i - 1] != value]
@@ -48,6 +48,11 @@ def decoded(text: str, most: int) -> list[str]:
     return values
 
 
+def joined(uuids: Sequence[str]) -> str:
+    """Return the GPUs of one worker as their list has them."""
+    return _GPU_SEPARATOR.join(uuids)
+
+
 def pin_annotations(
     *, nodes: Sequence[str] = (), gpus: Sequence[Sequence[str]] = (), claims: Sequence[str] = ()
 ) -> dict[str, str]:
@@ -57,7 +62,7 @@ def pin_annotations(
     are each worker's GPU UUIDs, for HAMi; *claims* are names of ResourceClaims. Raises ``UsageError`` when
     they would not fit into an object's annotations.
     """
-    lists = {PIN_NODES: nodes, PIN_GPUS: [_GPU_SEPARATOR.join(uuids) for uuids in gpus], PIN_CLAIMS: claims}
+    lists = {PIN_NODES: nodes, PIN_GPUS: [joined(uuids) for uuids in gpus], PIN_CLAIMS: claims}
     annotations = {key: encoded(values) for key, values in lists.items() if values}
     # Checked here: the API server's refusal would not mention pins.
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())

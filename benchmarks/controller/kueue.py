@@ -73,13 +73,13 @@ def main(jobs: int = 300, nodes: int = 640, runs: int = 1) -> None:
         _furnish(plane, racks)
         fits = _shapes(jobs, nodes * 8)
         overfull = _shapes(10 * jobs, int(nodes * 8 * 1.3))[: 2 * jobs]
-        with _controller(plane) as pid:
+        with controller(plane) as pid:
             for _ in range(runs):
                 _compare(plane, fits, pid)
             full_ours = _filled(plane, "ours", overfull)
             _say_fill("our check", full_ours, racks, PIN_NODES)
             delays = _delays(plane, list(racks))
-        _say(
+        say(
             f"from a pod's end to the next answer: median {median(delays):.2f} s, longest {max(delays):.2f} s"
         )
     with ControlPlane(Options(operator=False, operators=("kueue",))) as plane:
@@ -97,7 +97,7 @@ def _compare(plane: ControlPlane, shapes: Sequence[tuple[int, int]], pid: int) -
     ours = _run(plane, "ours", shapes, {"controller": pid})
     _say_rate("our check", ours)
     each = 1000 * ours.cpu["controller"] / len(ours.admitted)
-    _say(
+    say(
         f"ratio {ours.a_minute / tas.a_minute:.2f}, of the starts {ours.started_a_minute / tas.started_a_minute:.2f}; "
         f"{each:.1f} ms of CPU a job"
     )
@@ -105,18 +105,19 @@ def _compare(plane: ControlPlane, shapes: Sequence[tuple[int, int]], pid: int) -
 
 def _furnish(plane: ControlPlane, racks: Mapping[str, str]) -> None:
     create_nodes(plane.kube, [NodeSpec(name, labels={RACK: rack}) for name, rack in racks.items()])
-    for item in (install.namespace(CONTROLLER_NAMESPACE), *_queues(len(racks))):
+    for item in (install.namespace(CONTROLLER_NAMESPACE), *queues(len(racks))):
         plane.kube.create(item, item["metadata"].get("namespace"))
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print *line* at once."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def _say_rate(name: str, run: Run) -> None:
     spent = ", ".join(f"{each} {seconds:.1f} s" for each, seconds in run.cpu.items())
-    _say(
+    say(
         f"{name}: {len(run.admitted)} jobs in {run.seconds:.1f} s, {run.a_minute:.0f} a minute, "
         f"started {run.started_a_minute:.0f} a minute; CPU: {spent}"
     )
@@ -125,7 +126,7 @@ def _say_rate(name: str, run: Run) -> None:
 def _say_fill(name: str, workloads: Sequence[Object], racks: Mapping[str, str], key: str | None) -> None:
     gpus = sum(map(_gpus, workloads))
     wide = mean(len({racks[node] for node in _nodes(each, key)}) for each in workloads)
-    _say(
+    say(
         f"overfilled, {name}: {gpus} of {len(racks) * 8} GPUs in {len(workloads)} jobs, {wide:.3f} racks a gang"
     )
 
@@ -142,7 +143,9 @@ def _shapes(jobs: int, most: int) -> list[tuple[int, int]]:
     return found
 
 
-def _queues(nodes: int) -> Iterator[Object]:
+def queues(nodes: int) -> Iterator[Object]:
+    """Yield the queues ``tas`` and ``ours``, whose quota is so many *nodes*, and what they need."""
+
     def item(kind: str, name: str, spec: Object, namespace: str = "") -> Object:
         inside = {"namespace": namespace} if namespace else {}
         return {"apiVersion": KUEUE, "kind": kind, "metadata": {"name": name, **inside}, "spec": spec}
@@ -164,7 +167,8 @@ def _queues(nodes: int) -> Iterator[Object]:
         yield item("LocalQueue", name, {"clusterQueue": name}, name)
 
 
-def _job(name: str, queue: str, workers: int, gpus: int) -> Object:
+def job_of(name: str, queue: str, workers: int, gpus: int) -> Object:
+    """Return an MPIJob of *workers* of *gpus* each that waits in *queue*."""
     limits = {"limits": {GPU: str(gpus)}}
     # TAS admits no pod set without a resource of its flavor.
     one = {"limits": {"cpu": "1"}}
@@ -182,7 +186,7 @@ def _job(name: str, queue: str, workers: int, gpus: int) -> Object:
 
 
 def _submit(kube: Kube, queue: str, shapes: Sequence[tuple[int, int]]) -> None:
-    jobs = [_job(f"job-{number:04}", queue, *shape) for number, shape in enumerate(shapes)]
+    jobs = [job_of(f"job-{number:04}", queue, *shape) for number, shape in enumerate(shapes)]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(partial(kube.create, namespace=queue), jobs))
 
@@ -205,7 +209,7 @@ def _run(plane: ControlPlane, queue: str, shapes: Sequence[tuple[int, int]], mor
     eventually(lambda: _are_started(plane.kube, queue), f"the jobs in {queue} to start", PATIENCE)
     until_started = time.monotonic() - began
     found = _admitted(plane.kube, queue)
-    _clear(plane.kube, queue)
+    clear(plane.kube, queue)
     return Run(seconds, until_started, cpu, found)
 
 
@@ -220,7 +224,7 @@ def _filled(plane: ControlPlane, queue: str, shapes: Sequence[tuple[int, int]]) 
             last, since = count, time.monotonic()
         time.sleep(1)
     found = _admitted(plane.kube, queue)
-    _clear(plane.kube, queue)
+    clear(plane.kube, queue)
     return found
 
 
@@ -233,7 +237,7 @@ def _delays(plane: ControlPlane, nodes: Sequence[str]) -> list[float]:
         kube.create(_blocker(node), "default")
     for turn, node in enumerate(nodes[:10]):
         name = f"wait-{turn}"
-        kube.create(_job(name, "ours", 1, 8), "ours")
+        kube.create(job_of(name, "ours", 1, 8), "ours")
         eventually(lambda name=name: "fit" in _answer(kube, name).get("message", ""), "it to wait")  # type: ignore[misc]
         began = time.monotonic()
         kube.delete("v1", "Pod", f"blocker-{node}", "default", gracePeriodSeconds="0")
@@ -275,7 +279,8 @@ def _admitted(kube: Kube, queue: str) -> list[Object]:
     return [each for each in kube.list(KUEUE, "Workload", queue) if is_admitted(each)]
 
 
-def _clear(kube: Kube, queue: str) -> None:
+def clear(kube: Kube, queue: str) -> None:
+    """Delete all jobs of *queue*, and wait until it has none."""
     # The server continues where it takes longer than a request may.
     with suppress(urllib3.exceptions.HTTPError):
         kube.request("DELETE", kube.path(MPIJOB, "MPIJob", queue))
@@ -314,7 +319,8 @@ def _cpu(pid: int) -> float:
 
 
 @contextmanager
-def _controller(plane: ControlPlane) -> Iterator[int]:
+def controller(plane: ControlPlane) -> Iterator[int]:
+    """Run the controller next to the benchmark, and yield the id of its process."""
     env = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig)}
     argv = [sys.executable, "-m", "arena_topo", "controller", "run"]
     with subprocess.Popen(argv, env=env, stderr=subprocess.PIPE, text=True) as process:

@@ -7,7 +7,15 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from arena_topo.controller.objects import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
+from arena_topo.controller.objects import (
+    Action,
+    DeletePod,
+    MoveWorkers,
+    Notice,
+    PatchStatus,
+    ReleaseWorker,
+    WritePlan,
+)
 from arena_topo.controller.plan_reconciler import PlanReconciler
 from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.state import ClusterState
@@ -16,8 +24,9 @@ from arena_topo.kinds.elastic import worker_range
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import Pins, resized, with_pins
-from arena_topo.model.keys import ELASTIC, HOSTNAME, OPERATOR_JOB_NAME, PLAN, PLANNED
+from arena_topo.model.keys import ELASTIC, HOSTNAME, MOVES, OPERATOR_JOB_NAME, PLAN, PLANNED
 from arena_topo.model.kind import is_suspended
+from arena_topo.model.moves import with_move
 from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, decode, encode, plan_text
 from arena_topo.pin.gates import is_gated, release_patch
@@ -66,6 +75,7 @@ class World:
         gpus: int,
         enforcement: Enforcement = Enforcement.ADMISSION,
         record: PlanRecord | None = None,
+        *,
         most: int = 0,
         namespace: str = "default",
     ) -> None:
@@ -88,9 +98,17 @@ class World:
         self._put("mpijobs", self._stamped(with_pins(job, suspended_with_plan(waiting))))
         self._operate()
 
-    def do(self, action: Action) -> bool:
+    def do(self, action: Action) -> bool:  # noqa: C901, PLR0912  # one case for each action
         """Carry *action* out as the API server does; return whether it did."""
         match action:
+            case WritePlan(job, record, stops=True):
+                now = self.latest["mpijobs"].get(action.uid)
+                if now is None or plan_text(now) != plan_text(job):
+                    return False
+                name = now["metadata"]["name"]
+                self._put("mpijobs", self._stamped(with_pins(now, Pins(plan=encode(record), suspended=True))))
+                left = {uid: pod for uid, pod in self.latest["pods"].items() if not _is_of(name, pod)}
+                self.history.append({**self.latest, "pods": left})
             case WritePlan(job, record, uuids):
                 now = self.latest["mpijobs"].get(action.uid)
                 if now is None or plan_text(now) != plan_text(job):
@@ -112,6 +130,15 @@ class World:
                 self._put("pods", released)
             case DeletePod():
                 self.delete("pods", action.uid)
+            case MoveWorkers(move=move, pods=pods):
+                now = self.latest["mpijobs"].get(action.uid)
+                if now is None:
+                    return False
+                annotations = now["metadata"]["annotations"]
+                noted = {**annotations, MOVES: with_move(annotations.get(MOVES), move)}
+                self._put("mpijobs", {**now, "metadata": {**now["metadata"], "annotations": noted}})
+                for each in pods:
+                    self.do(each)
             case Notice():
                 self.notices.append(action)
             case PatchStatus():
@@ -243,8 +270,8 @@ class World:
             host = pod["spec"].get("nodeSelector", {}).get(HOSTNAME)
             if not host or pod["spec"].get("nodeName") or is_gated(pod):
                 continue
-            is_open = not self.latest["nodes"][f"node-{host}"]["spec"].get("unschedulable")
-            if is_open and self._held_on(host) + _gpus(pod) <= 8:
+            node = self.latest["nodes"].get(f"node-{host}")
+            if node and not node["spec"].get("unschedulable") and self._held_on(host) + _gpus(pod) <= 8:
                 self._put("pods", {**pod, "spec": {**pod["spec"], "nodeName": host}})
 
     def _held_on(self, node: str) -> int:
@@ -264,6 +291,10 @@ class World:
             "labels": {PLANNED: "true", OPERATOR_JOB_NAME: job["metadata"]["name"]},
         }
         return {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}}
+
+
+def _is_of(job: str, pod: Object) -> bool:
+    return bool(pod["metadata"]["name"].startswith(f"{job}-worker-"))
 
 
 def _gpus(pod: Object) -> int:
