@@ -5,6 +5,7 @@ value in any of them as a hostile or broken writer would.
 import json
 from collections.abc import Mapping
 from copy import deepcopy
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -318,3 +319,31 @@ def spoiled_parts(draw: st.DrawFn, items: list[Object]) -> list[Object]:
         copies = _changed(copies, path, how, draw(st.sampled_from(VALUES)), draw)
     # A list that was multiplied holds the same objects again, and what was added to it need not be one.
     return [item for item in copies if isinstance(item, dict)]
+
+
+_DEEPER = 0.85
+"""The chance that not a value itself is spoiled, but one within it."""
+
+
+def spoiled_body(body: bytes, random: Random, done: list[str]) -> bytes:
+    """Return *body* without a value anywhere in it, or with another one, noted in *done*; text as it is."""
+    try:
+        document: Any = json.loads(body)
+    # What was spoiled before may nest too deep.
+    except (ValueError, RecursionError):
+        return body
+    root: dict[str, Any] = {"": document}
+    within: Any = root
+    key: Any = ""
+    place: list[Any] = []
+    while isinstance(within[key], dict | list) and within[key] and random.random() < _DEEPER:
+        within = within[key]
+        key = random.choice([*within] if isinstance(within, dict) else range(len(within)))
+        place.append(key)
+    if within is not root and random.random() < 1 / 4:
+        del within[key]
+        done.append(f"{place} is gone")
+    else:
+        within[key] = deepcopy(random.choice(VALUES))
+        done.append(f"{place} is {cut(repr(within[key]), 60)}")
+    return body_of(root[""])

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.cluster.capabilities import detect
+from arena_topo.cluster.capabilities import detect_with_access
 from arena_topo.cluster.doctor import diagnose, verdict
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import ArenaTopoError
@@ -164,7 +164,7 @@ def test_a_cluster_is_examined(cluster: Spoiled) -> None:
     """What doctor reports of it."""
 
     def run() -> None:
-        findings = diagnose(detect(opened, access=True), namespace="default")
+        findings = diagnose(detect_with_access(opened), namespace="default")
         seen(findings_text(findings, verdict(findings), verbose=True))
         seen(document(findings_document(findings), "yaml"))
 

@@ -13,6 +13,7 @@ from arena_topo.cluster.permissions import (
     service_account,
 )
 from arena_topo.cluster.published import PART_NAMES, Detail
+from arena_topo.controller.policy import policy_objects
 from arena_topo.kinds.table import KINDS
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
@@ -73,11 +74,13 @@ def controller_objects(
     reserve_after: float = 300.0,
     publish: Detail = Detail.USAGE,
     metrics_port: int = 0,
+    policy: bool = True,
 ) -> list[Object]:
     """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds.
 
     *publish* is how much all users may read of the use of GPUs. Prometheus reads metrics at *metrics_port*,
-    unless it is 0.
+    unless it is 0. RBAC lets the controller patch jobs and pods, and the *policy* narrows that to what it
+    writes.
     """
     meta = named(CONTROLLER, _LABELS, CONTROLLER_NAMESPACE)
     account = service_account(meta)
@@ -101,6 +104,7 @@ def controller_objects(
         binding(meta, subject, own_role),
         reader,
         binding(reader["metadata"], everybody, reader),
+        *(policy_objects(_LABELS) if policy else ()),
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",

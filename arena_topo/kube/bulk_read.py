@@ -15,7 +15,7 @@ import msgspec
 from arena_topo.errors import DocumentError, Forbidden, NotFound
 from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource, answered_at
 from arena_topo.kube.served import ServedApis
-from arena_topo.kube.session import Choice, Session
+from arena_topo.kube.session import Choice, Session, endless
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.model.objects import Object
 from arena_topo.model.text.documents import Each, Named, Part, Shape, fitted, text
@@ -25,6 +25,12 @@ Quantities = dict[str, str | int | float]
 
 _PAGE = 1000
 """Items of a list for each call: a page of pods is some megabytes."""
+
+MOST_KEPT = 50_000
+"""Objects of one list, but pods: ten times the nodes that Kubernetes supports."""
+
+LARGEST_KEPT = 96 * 2**20
+"""Bytes that the fields of all nodes that are read may take as JSON."""
 
 LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have ended hold no resources; on busy clusters they are most of the list."""
@@ -136,7 +142,7 @@ def read_cluster(session: Session) -> RawCluster:
         for key, (group, plural, versions) in OPTIONAL.items()
         if (version := apis.preferred(group, versions))
     }
-    nodes = list(_objects(session, NODES.path()))
+    nodes = list(_nodes(session))
     # The vendor's scheduler reports topologies in ConfigMaps; no other cluster has them, nor lets users list
     # them.
     config_maps = []
@@ -165,8 +171,47 @@ def _unless_forbidden(
 
 
 def _objects(session: Session, path: str, **query: str) -> Iterator[Object]:
-    for page in _pages(session, path, msgspec.json.Decoder(_ObjectList), query):
-        yield from page.items or []
+    pages = _pages(session, path, msgspec.json.Decoder(_ObjectList), query)
+    yield from _bounded(path, (item for page in pages for item in page.items or []))
+
+
+def _nodes(session: Session) -> Iterator[Object]:
+    """Yield the nodes, without the images that they have, which take most of their bytes."""
+    path, kept = NODES.path(), 0
+
+    def read(choice: Choice) -> tuple[_ObjectList, str]:
+        nonlocal kept
+        body = session.get_raw(path, **choice)
+        try:
+            page = msgspec.convert(lean_list(body, path), _ObjectList)
+        except (ValueError, msgspec.ValidationError):
+            page = _decoded(body, msgspec.json.Decoder(_ObjectList), path)
+        kept += _size(page, body)
+        if kept > LARGEST_KEPT:
+            raise endless(
+                path, f"more than {LARGEST_KEPT >> 20} MiB of labels, annotations and amounts so far"
+            )
+        return page, page.metadata.next_page
+
+    pages = session.read_pages(path, read, _PAGE)
+    yield from _bounded(path, (item for page in pages for item in page.items or []))
+
+
+def _size(page: _ObjectList, body: bytes) -> int:
+    """Return the bytes of what was read of *body* as *page*."""
+    try:
+        return len(msgspec.json.encode(page.items))
+    # A number of more than 64 bits, or half a surrogate pair, can be read and not written.
+    except (OverflowError, ValueError):
+        return len(body)
+
+
+def _bounded(path: str, items: Iterator[Object]) -> Iterator[Object]:
+    """Yield *items* of the list at *path*, which are all kept; raises ``DocumentError`` for too many."""
+    for number, item in enumerate(items):
+        if number == MOST_KEPT:
+            raise endless(path, f"more than {MOST_KEPT} objects so far")
+        yield item
 
 
 def _pods(session: Session, forbidden: list[str]) -> Iterator[Pod]:

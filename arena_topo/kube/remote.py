@@ -1,7 +1,6 @@
 """Starting a process in a container.
 
-The websocket's library, which the ``kubernetes`` package brings, speaks over a connection of ``client``; it
-is imported where a process is started.
+The websocket's library speaks over a connection of ``transport``; it is imported where a process is started.
 """
 
 import json

@@ -91,11 +91,20 @@ _SHAPES: Mapping[str, Part] = {
     "deployments": objects.DEPLOYMENT,
     "events": objects.EVENT,
     "services": objects.SERVICE,
+    "configmaps": objects.CONFIG_MAP,
+    "leases": objects.LEASE,
+    "resourceclaims": objects.RESOURCE_CLAIM,
+    "mutatingadmissionpolicies": objects.MUTATING_POLICY,
     "selfsubjectaccessreviews": objects.ACCESS_REVIEW,
+    "selfsubjectreviews": objects.IDENTITY,
 }
 _PATH = re.compile(
     r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/(?P<plural>[^/]+)(?P<name>/[^/]+)?"
 )
+_NAMED = frozenset({"pods", "nodes", "jobs", *_TRAINING_JOBS.values()})
+"""Whose objects are read again by the name that they have."""
+
+_OPEN_API = "/openapi/v3/"
 _DISCOVERY = re.compile(r"/apis(?P<version>/[^/]+/[^/]+)?")
 
 
@@ -117,7 +126,9 @@ def answered_at(method: str, path: str) -> Answered:
         return Answered(objects.VERSION)
     if discovery := _DISCOVERY.fullmatch(path):
         return Answered(objects.RESOURCES if discovery["version"] else objects.GROUPS)
-    # Subresources, documents of OpenAPI and what a deletion answers are looked into by those who asked.
+    if path.startswith(_OPEN_API):
+        return Answered(objects.OPEN_API)
+    # Subresources and what a deletion answers are looked into by those who asked.
     match = _PATH.fullmatch(path)
     if match is None or method == "DELETE":
         return Answered(Part({}))
@@ -128,7 +139,7 @@ def answered_at(method: str, path: str) -> Answered:
         _SHAPES.get(plural, objects.OBJECT),
         plural,
         is_list=method == "GET" and not name,
-        is_named=is_created or (method in ("GET", "PATCH") and bool(name) and plural in _SHAPES),
+        is_named=is_created or (method in ("GET", "PATCH") and bool(name) and plural in _NAMED),
     )
 
 

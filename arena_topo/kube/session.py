@@ -46,7 +46,7 @@ from arena_topo.model.kind import Kind
 from arena_topo.model.objects import LIST, OBJECT, Object
 from arena_topo.model.text.documents import fitted, misfit
 from arena_topo.model.text.json import read_body
-from arena_topo.model.text.words import written_duration
+from arena_topo.model.text.words import plural, written_duration
 
 # The errors that users see for the refusals of the API server, from its Status objects.
 
@@ -124,8 +124,11 @@ MOST_RETRIES = 5
 LONGEST_WAIT = 10.0
 """Seconds before a retry, however long the server asks for."""
 
-MOST_PAGES = 2000
-"""Pages of one list: a million objects, of which the largest clusters have a fraction."""
+MOST_PAGES = 400
+"""Pages of one list: 200,000 objects or more. Kubernetes supports clusters of 150,000 pods."""
+
+LARGEST_LIST = 512 * 2**20
+"""Bytes of all pages of one list: 10,000 nodes take half of it."""
 
 LIST_TIMEOUTS = 5
 """A list may take this many times as long as one request."""
@@ -134,13 +137,13 @@ COMMAND_TIMEOUTS = 10
 """All requests of a command between two pauses of its own may take this many times as long as one."""
 
 _OWN_PAUSE = 0.2
-"""Seconds without a request that a command passes by itself: the shortest pause between two looks at a job."""
+"""Seconds without a request that a command lets pass by itself: the shortest pause between two looks."""
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 5.0
 """Seconds before a read is tried again while the server is away; each pause is twice the one before."""
 
 _SETTLING = 15.0
-"""Seconds after a failure in which a 403 may pass: a server that starts answers before it has read the roles."""
+"""Seconds after a failure in which a 403 may pass: a starting server answers before it has read the roles."""
 
 _SHORTEST_TIMEOUT = 0.001
 """Seconds for a request that is out of time: it fails with the transport's own words."""
@@ -168,6 +171,8 @@ _DISCOVERY_AGE = 60.0
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
+_METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
+
 
 class NotSent(ArenaTopoError):
     """A request that must not be sent any more."""
@@ -188,6 +193,8 @@ class _CommandClock:
         self._now = now
         self._began = self._ended = now()
         self.has_answer = False
+        # Bytes of the answers so far, unpacked.
+        self.received = 0
         self._failed = float("-inf")
 
     def begin(self, limit: float) -> float:
@@ -276,7 +283,8 @@ class Session:
         self.kinds: tuple[Kind, ...] = ()
         """The kinds of jobs that the user means, all where it is empty."""
         self.server = server
-        self._date = ""
+        # The header Date of the last answer: one value, which copies of this session share.
+        self._date = [""]
         self._discovered: dict[str, tuple[float, Object]] = {}
         self._may_send: Callable[[], bool] | None = None
 
@@ -287,9 +295,14 @@ class Session:
         from email.utils import parsedate_to_datetime
 
         try:
-            return parsedate_to_datetime(self._date).astimezone(UTC) if self._date else None
+            return parsedate_to_datetime(self._date[0]).astimezone(UTC) if self._date[0] else None
         except (ValueError, OverflowError):
             return None
+
+    def version(self) -> str | None:
+        """Return the version of Kubernetes that the server says it is, None where it does not say."""
+        version = self.get("/version").get("gitVersion")
+        return str(version) if version else None
 
     def of_kinds(self, kinds: tuple[Kind, ...]) -> "Session":
         """Return this session for a user who means only jobs of *kinds*."""
@@ -340,6 +353,19 @@ class Session:
         """Return the object at *path*."""
         return self._object("GET", path, query)
 
+    def exists(self, path: str) -> bool | None:
+        """Whether there is an object at *path*, of which only the metadata is sent.
+
+        None where that cannot be known: the user cannot read it, or nothing of its type is served.
+        """
+        try:
+            self._object("GET", path, {}, accept=_METADATA)
+        except NotFound as error:
+            return None if is_unserved(error) else False
+        except ApiError:
+            return None
+        return True
+
     def discovery(self, path: str) -> Object:
         """Return the discovery document at *path*, read once a minute at most: some commands run for days."""
         read_at, document = self._discovered.get(path, (0.0, None))
@@ -374,9 +400,16 @@ class Session:
         query: Query = {"fieldManager": "arena-topo", "fieldValidation": "Strict", "force": True}
         return self._object("PATCH", path, query, body, "application/apply-patch+yaml")
 
-    def delete(self, path: str, *, propagation: str = "Background", uid: str = "") -> Object:
-        """Delete the object at *path*, only if it still has *uid* where one is given."""
+    def delete(
+        self, path: str, *, propagation: str = "Background", uid: str = "", at_once: bool = False
+    ) -> Object:
+        """Delete the object at *path*, only if it still has *uid* where one is given.
+
+        *at_once*: without waiting for its kubelet, which may be gone with its node.
+        """
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if at_once:
+            options["gracePeriodSeconds"] = 0
         # Without it, an object that was recreated under the name meanwhile would be deleted in its place.
         if uid:
             options["preconditions"] = {"uid": uid}
@@ -400,8 +433,8 @@ class Session:
         A page that is too large is asked for again with a tenth of its
         items: objects may have a megabyte each. Raises ``DocumentError`` for a list that does not end.
         """
-        token, started = "", self._now()
-        for _ in range(MOST_PAGES):
+        token, started, before = "", self._now(), self._clock.received
+        for number in range(1, MOST_PAGES + 1):
             try:
                 page, following = read({"limit": size, "continue": token or None})
             except AnswerTooLarge:
@@ -412,15 +445,19 @@ class Session:
             yield page
             if not following:
                 return
-            late = self._timeout is not None and self._now() - started > LIST_TIMEOUTS * self._timeout
             # A server that sends the same token again sends the same page again.
-            if following == token or late:
-                break
+            if following == token:
+                raise endless(path, f"page {number} leads to itself")
+            if self._timeout is not None and self._now() - started > LIST_TIMEOUTS * self._timeout:
+                raise endless(
+                    path,
+                    f"{plural(number, 'page')} so far",
+                    "--request-timeout allows more time for each page",
+                )
+            if self._clock.received - before > LARGEST_LIST:
+                raise endless(path, f"more than {LARGEST_LIST >> 20} MiB so far")
             token = following
-        raise DocumentError(
-            f"the server's list of {path} does not end",
-            hint="--request-timeout allows more time for each page",
-        )
+        raise endless(path, f"{MOST_PAGES} pages so far")
 
     def list(
         self, path: str, *, decode: Decode = read_body, **query: str | int | bool | None
@@ -556,7 +593,9 @@ class Session:
     def _read(self, request: Request, decode: Callable[[bytes], Decoded]) -> Decoded:
         def read(request: Request) -> Decoded:
             try:
-                return decode(unpacked(self._accepted(request)))
+                body = unpacked(self._accepted(request))
+                self._clock.received += len(body)
+                return decode(body)
             finally:
                 self._clock.end()
 
@@ -616,7 +655,7 @@ class Session:
                 self._clock.note(unanswered)
                 raise
             if answer.status < 300:
-                self._date = answer.header("Date")
+                self._date[0] = answer.header("Date")
                 self._clock.has_answer = True
                 return answer
             error = _refusal(answer)
@@ -639,6 +678,14 @@ class Session:
                     f"attempt {retries} of {MOST_RETRIES}"
                 )
             self._sleep(wait)
+
+
+def endless(path: str, why: str, hint: str = "") -> DocumentError:
+    """Return the error for a list of more than any cluster has."""
+    return DocumentError(
+        f"the server's list of {path} does not end: {why}",
+        hint=hint or "is it an API server, or something before one? kubectl cluster-info shows its address",
+    )
 
 
 def _away(error: ArenaTopoError, seconds: float) -> ServerAway:

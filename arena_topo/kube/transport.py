@@ -1,7 +1,7 @@
 """Requests and responses over the standard library's client: TCP or TLS, directly or through a proxy.
 
 Credentials are sent as they stand in a kubeconfig: a client certificate, a token, a token file, a password.
-Those of other users are asked for before the first request (``kubeconfig.resolved``), and again after a 401.
+Those of other users are asked for before the first request (``credentials.resolved``), and again after a 401.
 
 Connections are kept open, and one rule holds when the server closes them, as servers do with idle
 connections:
@@ -46,11 +46,11 @@ from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, WrongServer
+from arena_topo.kube.credentials import resolved
 from arena_topo.kube.kubeconfig import (
     Target,
     check_files,
     is_static,
-    resolved,
     token_of,
     unusable_certificates,
 )

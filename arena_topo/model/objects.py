@@ -179,7 +179,13 @@ TRAINING_JOB = _object(
         "template": _TEMPLATE,
         "slotsPerWorker": count,
         "elasticPolicy": Part(
-            {"minReplicas": count, "maxReplicas": count, "rdzvHost": text, "metrics": Each(Part({}))}
+            {
+                "minReplicas": count,
+                "maxReplicas": count,
+                "rdzvHost": text,
+                "rdzvBackend": text,
+                "metrics": Each(Part({})),
+            }
         ),
         "suspend": truth,
         "parallelism": count,
@@ -296,6 +302,49 @@ WORKLOAD = Part(
     {"metadata": {**_METADATA.required}, "spec": {}},
 )
 """A Workload of Kueue."""
+
+_DEVICE_REQUEST = Part(
+    {
+        "selectors": Each(
+            Part({"cel": Part({"expression": text}, {"expression": ""})}, {"cel": {"expression": ""}})
+        )
+    }
+)
+
+CONFIG_MAP = Part(
+    {"metadata": _METADATA, "data": Named(text), "binaryData": Named(text)},
+    {"metadata": {**_METADATA.required}},
+)
+
+LEASE = _object(
+    {"holderIdentity": text, "acquireTime": instant, "renewTime": instant, "leaseTransitions": count}
+)
+
+RESOURCE_CLAIM = Part(
+    {
+        "metadata": _METADATA,
+        "spec": Part(
+            {
+                "devices": Part(
+                    {"requests": Each(Part({**_DEVICE_REQUEST.keys, "exactly": _DEVICE_REQUEST}))},
+                    {"requests": []},
+                )
+            },
+            {"devices": {"requests": []}},
+        ),
+        "status": Part({"reservedFor": Each(Part({}))}),
+    },
+    {"metadata": {**_METADATA.required}, "spec": {"devices": {"requests": []}}},
+)
+
+MUTATING_POLICY = _object(
+    {"mutations": Each(Part({"applyConfiguration": Part({"expression": text})}))},
+)
+
+IDENTITY = Part({"status": Part({"userInfo": Part({"username": text})})})
+"""A SelfSubjectReview."""
+
+OPEN_API = Part({"components": Part({"schemas": Named(Part({}))})})
 
 ACCESS_REVIEW = Part({"status": Part({"allowed": truth, "reason": text})}, {"status": {}})
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -426,3 +427,17 @@ def test_a_controller_that_runs_decides_what_one_does_that_begins(history: list[
         decided = cluster.decide()
         assert sorted(map(repr, expected)) == sorted(map(repr, decided))
         cluster.carry_out(decided)
+
+
+@pytest.mark.parametrize("kind", ["MPIJob", "PyTorchJob", "JobSet"])
+def test_a_workload_of_two_billion_pods_stops_nobody(kind: str) -> None:
+    """Without GPUs they would fit anywhere; it waits, and the next one gets its nodes."""
+    api = {
+        "MPIJob": "kubeflow.org/v2beta1",
+        "PyTorchJob": "kubeflow.org/v1",
+        "JobSet": "jobset.x-k8s.io/v1alpha2",
+    }
+    odd = workload("odd", 2**31 - 1, 0, owner={"apiVersion": api[kind], "kind": kind})
+    cluster = Cluster(odd, workload("honest", 1))
+
+    assert "Ready" == cluster.answers()["honest"][0]

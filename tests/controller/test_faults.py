@@ -2,6 +2,7 @@
 object, and all others are decided on as if it were not there.
 """
 
+import resource
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -34,7 +35,7 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.keys import COMPLETION_INDEX, OPERATOR_JOB_NAME, PLAN, PLANNED
+from arena_topo.model.keys import COMPLETION_INDEX, ELASTIC, OPERATOR_JOB_NAME, PLAN, PLANNED
 from arena_topo.model.kind import Kind
 from arena_topo.model.objects import NODE, OBJECT, POD, TRAINING_JOB, WORKLOAD, Object
 from arena_topo.model.plan_record import PlanRecord, Stage, decode, encode, plan_text
@@ -141,6 +142,38 @@ def test_a_job_without_workers_waits_and_the_others_are_placed(spec: Object) -> 
     (turn,) = (course.reconciler.prospect(course.estimator.plan) or pytest.fail("nobody waits")).waiting
     assert "uid-odd" == turn.job.uid
     assert "the job odd has no pods that could be planned" == turn.plan(Snapshot()).waiting_reason
+
+
+MOST = 2**31 - 1
+"""The most pods that the API lets a role have."""
+
+
+def of_most_pods(value: Any) -> Any:
+    """Return a part of a job with the most pods wherever it gives a number of them."""
+    if isinstance(value, list):
+        return [of_most_pods(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    numbers = {"replicas", "parallelism", "completions", "numNodes", "maxReplicas"}
+    return {key: MOST if key in numbers else of_most_pods(part) for key, part in value.items()}
+
+
+@pytest.mark.parametrize(
+    "text", ["", encode(RECORD), '{"v":1,"stage":"confirmed","options":{"grow":"true"}}']
+)
+def test_a_job_of_two_billion_pods_takes_neither_time_nor_memory(text: str) -> None:
+    """Without GPUs they would fit anywhere; it is not planned, and the others are."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for job in jobs_of_all_kinds():
+        odd = labelled_as_planned(of_most_pods(job), text)
+        odd["metadata"]["annotations"][ELASTIC] = f"1:{MOST}"
+        course = Course(four_nodes_with(odd, honest("one")))
+        for _ in range(3):
+            course.decide("one")
+
+        assert {Stage.CONFIRMED} == course.stages("one")
+        assert not [said for said in course.said if "internal error" in said]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 * 2**10
 
 
 STEPS = {

@@ -217,3 +217,21 @@ def test_a_lease_that_is_given_up_is_free_at_once() -> None:
     first.release()
     assert not first.may_write()
     assert second.acquire(Event(), silent)
+
+
+class Dated(Answer):
+    """An answer of a server whose clock is years ahead of this machine's."""
+
+    def header(self, name: str) -> str:
+        """Return the server's time."""
+        return "Fri, 01 Jan 2100 00:00:00 GMT" if name == "Date" else ""
+
+
+def test_a_lease_is_renewed_by_the_clock_of_the_server() -> None:
+    """Users see by it whether a controller runs, and the clock of its node may be wrong."""
+    server = Server()
+    lease = Lease(session(lambda call: Dated(body=server.answer(call).body))[0], "me")
+    server.lease = {"metadata": {"name": "l", "resourceVersion": "1"}, "spec": {}}
+
+    assert lease.acquire(Event(), silent)
+    assert "2100-01-01T00:00:00.000000Z" == server.lease["spec"]["renewTime"]

@@ -170,6 +170,23 @@ def test_the_rules_are_what_is_called() -> None:
     assert rights(NAMESPACE_RULES) == leased() | publishes
 
 
+def test_the_policy_looks_at_all_that_is_written() -> None:
+    """Of each right to write there is a rule, and none that the account does not have."""
+    (policy,) = [each for each in controller_objects("i:1") if each["kind"] == "ValidatingAdmissionPolicy"]
+    operations = {"CREATE": ("create",), "UPDATE": ("patch",), "DELETE": ("delete",)}
+    looked_at = {
+        (group, resource, verb)
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for operation in rule["operations"]
+        for verb in operations[operation]
+    }
+    reads = {"get", "list", "watch"}
+    assert {each for each in rights([*CLUSTER_RULES, *NAMESPACE_RULES]) if each[2] not in reads} == looked_at
+    assert not [each for each in controller_objects("i:1", policy=False) if "Policy" in each["kind"]]
+
+
 def test_everybody_may_see_that_a_controller_runs_and_what_it_publishes() -> None:
     """By one Lease and a few ConfigMaps, and nothing else."""
     calls: set[tuple[str, str, str]] = set()
@@ -211,8 +228,10 @@ def test_the_objects_belong_together(deployment: Object) -> None:
     objects = controller_objects("i:1")
     by_kind = {(item["kind"], item["metadata"]["name"]) for item in objects}
     for item in objects:
-        if item["kind"].endswith("Binding"):
+        if "roleRef" in item:
             assert (item["roleRef"]["kind"], item["roleRef"]["name"]) in by_kind
+        if item["kind"] == "ValidatingAdmissionPolicyBinding":
+            assert ("ValidatingAdmissionPolicy", item["spec"]["policyName"]) in by_kind
     budget = next(item for item in objects if item["kind"] == "PodDisruptionBudget")
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     assert budget["spec"]["selector"] == deployment["spec"]["selector"]

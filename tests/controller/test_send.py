@@ -1,15 +1,27 @@
 """What was decided is sent, for as long as the Lease is held."""
 
 from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime
 
 import pytest
 
-from arena_topo.controller.objects import Action, Notice, PatchStatus, ReleaseWorker, WritePlan, trimmed_job
+from arena_topo.controller.objects import (
+    Action,
+    DeletePod,
+    MoveWorkers,
+    Notice,
+    PatchStatus,
+    ReleaseWorker,
+    WritePlan,
+    trimmed_job,
+)
 from arena_topo.controller.run import Failure, Sender, carry_out
 from arena_topo.errors import Conflict
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import Pins, with_pins
+from arena_topo.model.moves import Move
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, refusal, session
 from tests.objects import mpijob
@@ -85,3 +97,37 @@ def test_an_object_without_a_namespace_has_its_event_where_such_events_are() -> 
     (call,) = transport.calls
     assert "/api/v1/namespaces/default/events" == call.path
     assert {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"} == call.body["involvedObject"]
+
+
+def test_workers_that_move_are_pinned_before_their_pods_are_deleted() -> None:
+    """Of the lists only what is theirs changes; somebody else's write in between is read, and kept."""
+    job = mpijob("job", workers=3)
+    template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    template["metadata"] = {"annotations": {"arena-topo.dev/pin-nodes": "0:a,1:b,2:c,3:"}}
+    other = deepcopy(job)
+    template["metadata"]["annotations"]["arena-topo.dev/pin-nodes"] = "0:a,3:"
+    answers = iter(
+        [Answer(body=job), refusal(422, "Invalid", "test failed"), Answer(body=other), Answer(body=job)]
+    )
+    opened, transport = session(lambda _: next(answers))
+    deletion = DeletePod(
+        {"metadata": {"name": "job-worker-1", "namespace": "default", "uid": "u"}}, at_once=True
+    )
+    move = Move(datetime(2026, 11, 23, tzinfo=UTC), "b is gone", {1: ("b", "d")})
+    action = MoveWorkers(job, move, {1: "d"}, pods=(deletion,))
+    assert (deletion,) == carry_out(opened, action)
+    first, second = (call.body for call in transport.calls if call.method == "PATCH")
+    assert "0:a,1:d,2:a,3:" == first[-1]["value"]
+    assert ["0:a,1:b,2:c,3:", "0:a,1:d,2:c,3:"] == [operation["value"] for operation in second[-2:]]
+    opened, transport = session(lambda _: Answer(body={}))
+    carry_out(opened, deletion)
+    (call,) = transport.calls
+    assert (0, {"uid": "u"}) == (call.body["gracePeriodSeconds"], call.body["preconditions"])
+
+
+def test_a_job_that_is_not_pinned_yet_is_not_moved() -> None:
+    """Kueue has admitted it and starts it in a moment: the move is tried again then."""
+    opened, _ = session(lambda _: Answer(body=mpijob("job")))
+    move = Move(datetime(2026, 11, 23, tzinfo=UTC), "b is gone", {1: ("b", "d")})
+    with pytest.raises(Conflict, match="no pins"):
+        carry_out(opened, MoveWorkers(mpijob("job"), move, {1: "d"}))

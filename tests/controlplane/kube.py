@@ -38,12 +38,13 @@ def suppress_missing() -> Iterator[None]:
 class Kube:
     """One user's connection to the API server."""
 
-    def __init__(self, server: str, authority: Path, client: Pair) -> None:
+    def __init__(self, server: str, authority: Path, client: Pair | None, token: str = "") -> None:
         self.server = server
+        self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._pool = urllib3.PoolManager(
             maxsize=8,
-            cert_file=str(client.certificate),
-            key_file=str(client.key),
+            cert_file=str(client.certificate) if client else None,
+            key_file=str(client.key) if client else None,
             ca_certs=str(authority),
             retries=False,
         )
@@ -71,7 +72,7 @@ class Kube:
             method,
             self._url(path, query),
             body=None if body is None else json.dumps(body),
-            headers={"Content-Type": content_type, "Accept": "application/json"},
+            headers={"Content-Type": content_type, "Accept": "application/json", **self._headers},
             timeout=120,
         )
         text = response.data.decode(errors="replace")

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
-from tests.controlplane.kube import Kube, Object
+from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES, controller_objects
+from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
+from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
@@ -29,20 +30,81 @@ def grant(kube: Kube, user: str, rules: Sequence[Rule], namespace: str | None = 
         "subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}],
     }
     kube.create({"apiVersion": api, "kind": f"{kind}Binding", "metadata": metadata, **binding}, namespace)
+    _wait_for(kube, user, rules, namespace)
+
+
+def _wait_for(kube: Kube, user: str, rules: Sequence[Rule], namespace: str | None) -> None:
     for attributes in _attributes(rules, namespace):
         eventually(lambda attributes=attributes: _may(kube, user, attributes), f"{user} to have {attributes}")  # type: ignore[misc]  # a default that binds
 
 
+def token(kube: Kube, namespace: str, account: str, pod: Object | None = None) -> str:
+    """Return a token of *account*, bound to a pod as a kubelet asks for it, or to nothing."""
+    meta = pod["metadata"] if pod else {}
+    bound = {"apiVersion": "v1", "kind": "Pod", "name": meta["name"], "uid": meta["uid"]} if pod else None
+    request = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"audiences": [], **({"boundObjectRef": bound} if bound else {})},
+    }
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+    return str(kube.request("POST", path, request)["status"]["token"])
+
+
+def with_token(plane: ControlPlane, secret: str, folder: Path) -> Arena:
+    """Return the tool with nothing but a token."""
+    site = plane.site
+    folder.mkdir()
+    config = folder / "kubeconfig"
+    config.write_text(f"""apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
+clusters: [{{name: c, cluster: {{server: "{site.url}", certificate-authority: "{site.authority}"}}}}]
+users: [{{name: u, user: {{token: "{secret}"}}}}]
+""")
+    return Arena(config)
+
+
 @contextmanager
-def controller_account(plane: ControlPlane, user: str) -> Iterator[Arena]:
-    """Yield the tool as *user* runs it, who has the rights of the controller's account for that time."""
-    grant(plane.kube, user, CLUSTER_RULES)
-    grant(plane.kube, user, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
-    yield Arena(plane.kubeconfig(user, namespace="default"))
-    for kind in ("ClusterRole", "ClusterRoleBinding"):
-        plane.kube.delete(f"{GROUP}/v1", kind, user)
-    for kind in ("Role", "RoleBinding"):
-        plane.kube.delete(f"{GROUP}/v1", kind, user, CONTROLLER_NAMESPACE)
+def controller_token(plane: ControlPlane) -> Iterator[str]:
+    """Yield a token of the controller's account, with its roles and its admission policy, which acts."""
+    apart = ("Namespace", "Deployment", "PodDisruptionBudget")
+    made = [item for item in controller_objects("i") if item["kind"] not in apart]
+    for item in made:
+        plane.kube.apply(item)
+    user = f"system:serviceaccount:{CONTROLLER_NAMESPACE}:{CONTROLLER}"
+    _wait_for(plane.kube, user, CLUSTER_RULES, None)
+    _wait_for(plane.kube, user, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
+    secret = token(plane.kube, CONTROLLER_NAMESPACE, CONTROLLER)
+    eventually(lambda: _is_limited(token_client(plane, secret)), "the policy to act")
+    yield secret
+    for item in reversed(made):
+        meta = item["metadata"]
+        plane.kube.delete(item["apiVersion"], item["kind"], meta["name"], meta.get("namespace"))
+
+
+def token_client(plane: ControlPlane, secret: str) -> Kube:
+    """Return the tests' client with a token."""
+    return Kube(plane.site.url, plane.site.authority, None, secret)
+
+
+def _is_limited(client: Kube) -> bool:
+    """Whether the policy acts: the API server learns of a new one after a moment."""
+    item = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "of-nobody"}}
+    path = f"/api/v1/namespaces/{CONTROLLER_NAMESPACE}/configmaps"
+    try:
+        client.request("POST", path, item, query={"dryRun": "All"})
+    except KubeError as error:
+        return "the controller of arena-topo may" in str(error)
+    return False
+
+
+@contextmanager
+def controller_account(plane: ControlPlane, folder: Path) -> Iterator[Arena]:
+    """Yield the tool as the controller runs it, by its token in a kubeconfig in *folder*, which is made."""
+    with controller_token(plane) as secret:
+        yield with_token(plane, secret, folder)
 
 
 def _attributes(rules: Sequence[Rule], namespace: str | None) -> Iterator[Object]:

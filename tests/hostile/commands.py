@@ -71,9 +71,10 @@ LASTING: Mapping[str, tuple[str, ...]] = {
 }
 """Commands that continue until somebody ends them; they have threads, which end with their process."""
 
-ASKS_NOTHING = {"config view", "top watch"}
+ASKS_NOTHING = {"config view", "mcp", "top watch"}
 """They take the flags of a connection and send nothing; `top watch`
-where there is no terminal, else what `list -w` and `topology` do.
+where there is no terminal, else what `list -w` and `topology` do, and
+`mcp` until its client asks for what other commands do.
 """
 
 

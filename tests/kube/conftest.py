@@ -34,7 +34,7 @@ def static(stack: ExitStack) -> Make:
 
 @pytest.fixture
 def resolved(static: Make) -> Make:
-    """Make transports of users whom the package resolves; it passes by a provider that it does not know."""
+    """Make transports of users whose auth provider the package resolves, which passes by an unknown one."""
 
     def made(target: Target) -> HttpTransport:
         return static(replace(target, user={**target.user, "auth-provider": {"name": "unknown"}}))

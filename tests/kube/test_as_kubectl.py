@@ -1,5 +1,6 @@
 """What reaches the server is what kubectl sends: each situation is put to both, through to a real request."""
 
+import json
 import os
 import socket
 import subprocess
@@ -35,11 +36,13 @@ FLAGS = {
     "insecure": "--insecure-skip-tls-verify",
     "impersonate": "--as",
 }
+GROUP = "client.authentication.k8s.io"
 PLUGIN = """#!/bin/sh
-echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "of-plugin"}}'
+printf %s "$KUBERNETES_EXEC_INFO" > "$HOME/info"
+echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "of-plugin'$TOKEN$1'"}}'
 """
 TOKEN = {"token": "t"}
-EXEC = {"apiVersion": "client.authentication.k8s.io/v1", "interactiveMode": "Never"}
+EXEC = {"apiVersion": f"{GROUP}/v1", "interactiveMode": "Never"}
 
 
 @pytest.fixture
@@ -118,6 +121,24 @@ def identities(seen: list[Seen]) -> list[dict[str, list[str]]]:
         ({}, {"exec": EXEC | {"command": "./bin/plugin"}}, {}),
         ({}, {"exec": EXEC | {"command": "./bin/plugin"}, "as": "bob"}, {}),
         ({}, {"exec": EXEC | {"command": "plugin"}}, {}),
+        # A token next to a plugin is what is sent; one that speaks another version is not understood.
+        ({}, TOKEN | {"exec": EXEC | {"command": "./bin/plugin"}}, {}),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin", "provideClusterInfo": True}}, {}),
+        (
+            {
+                "tls-server-name": "localhost",
+                "disable-compression": True,
+                "extensions": [{"name": f"{GROUP}/exec", "extension": {"audience": "a"}}],
+            },
+            {"exec": EXEC | {"command": "./bin/plugin", "provideClusterInfo": True}},
+            {},
+        ),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin", "apiVersion": f"{GROUP}/v1alpha1"}}, {}),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin", "apiVersion": f"{GROUP}/v1beta1"}}, {}),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin", "interactiveMode": "Always"}}, {}),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin", "env": [{"name": "TOKEN", "value": "of-env"}]}}, {}),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin", "args": ["of-argument"]}}, {}),
+        ({}, {"exec": EXEC | {"command": "./bin/plugin"}, "auth-provider": {"name": "oidc"}}, {}),
         ({"certificate-authority": "gone"}, TOKEN, {}),
         ({"certificate-authority": "gone"}, TOKEN, {"insecure": True}),
         ({"certificate-authority": None, "insecure-skip-tls-verify": True}, TOKEN, {}),
@@ -147,7 +168,7 @@ def test_the_server_sees_from_us_what_it_sees_from_kubectl(
     user: dict[str, Any],
     flags: dict[str, Any],
 ) -> None:
-    """The same credentials and identities, or no request at all."""
+    """The same credentials and identities, or no request at all; so do plugins."""
     words = {
         "SERVER": server.url,
         "PLAIN": plain.url,
@@ -163,13 +184,22 @@ def test_the_server_sees_from_us_what_it_sees_from_kubectl(
     by_kubectl = kubectl(
         *(f"{FLAGS[key]}={str(value).replace('True', 'true')}" for key, value in chosen.items())
     )
-    expected = by_kubectl, identities(server.seen), identities(plain.seen)
+    expected = by_kubectl, identities(server.seen), identities(plain.seen), asked(home)
 
     assert expected == (
         arena_topo(ConnectionFlags(**chosen)),
         identities(server.seen),
         identities(plain.seen),
+        asked(home),
     )
+
+
+def asked(home: Path) -> Any:
+    """Return what the plugin was asked, None if it did not run, and forget it."""
+    file = home / "info"
+    info = json.loads(file.read_text()) if file.exists() else None
+    file.unlink(missing_ok=True)
+    return info
 
 
 def test_a_list_of_nothing_is_not_the_home_folder(

@@ -228,6 +228,26 @@ def test_a_type_that_is_not_served_is_told_from_an_object_that_is_missing(
     assert unserved is is_unserved(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        (Reply(body=b'{"kind":"PartialObjectMetadata","metadata":{"name":"a"}}'), True),
+        (status(404, "NotFound", 'secrets "a" not found', name="a", kind="secrets"), False),
+        (status(404, "NotFound", "the server could not find the requested resource"), None),
+        (status(403, "Forbidden", "no"), None),
+    ],
+    ids=["there", "missing", "no such type", "forbidden"],
+)
+def test_whether_an_object_exists_is_asked_without_its_data(
+    make: Make, server: Server, reply: Reply, expected: bool | None
+) -> None:
+    """A Secret stays on the server: its metadata says enough."""
+    server.rule = lambda _: reply
+
+    assert expected is session(make(target(server))).exists("/api/v1/namespaces/n/secrets/a")
+    assert "as=PartialObjectMetadata" in server.seen[0].header("Accept")
+
+
 def test_a_stream_that_is_refused_is_an_error(make: Make, server: Server) -> None:
     """As any other question."""
     server.rule = lambda _: status(403, "Forbidden", "no", name="x")
@@ -316,16 +336,23 @@ def test_no_redirect_is_followed(make: Make, server: Server, code: int) -> None:
     assert 1 == len(server.seen)
 
 
-def test_a_list_without_an_end_is_left(make: Make, server: Server) -> None:
-    """Whether a page leads to itself, to ever more pages, or takes ever more time."""
+def test_a_list_without_an_end_is_left(make: Make, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether a page leads to itself, to ever more or ever larger pages, or takes ever more time."""
     tokens = count()
     server.rule = lambda _: Reply(body=b'{"metadata": {"continue": "again"}}')
-    with pytest.raises(DocumentError, match="the server's list of /x does not end"):
+    with pytest.raises(DocumentError, match="the server's list of /x does not end: page 2 leads to itself"):
         session(make(target(server))).list("/x")
     assert 2 == len(server.seen)
     server.rule = lambda _: Reply(body=b'{"metadata": {"continue": "t%d"}}' % next(tokens))
-    with pytest.raises(DocumentError, match="the server's list of /x does not end"):
+    with pytest.raises(DocumentError, match="the server's list of /x does not end: 400 pages so far"):
         session(make(target(server))).list("/x")
+    monkeypatch.setattr("arena_topo.kube.session.LARGEST_LIST", 2**20)
+    server.rule = lambda _: Reply(
+        body=b'{"metadata": {"continue": "t%d"}, "a": "%s"}' % (next(tokens), b"x" * 2**19)
+    )
+    with pytest.raises(DocumentError, match="the server's list of /x does not end: more than 1 MiB so far"):
+        session(make(target(server))).list("/x")
+    server.rule = lambda _: Reply(body=b'{"metadata": {"continue": "t%d"}}' % next(tokens))
     now = count(step=30)
     slow = Session(make(target(server)), namespace="n", timeout=100, now=lambda: float(next(now)))
     with pytest.raises(DocumentError, match="the server's list of /x does not end"):

@@ -12,6 +12,7 @@ from tests.controlplane.kube import Kube, KubeError
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import PROGRAM, Arena
+from tests.e2e.rights import token, with_token
 from tests.paths import DATA
 
 ACCOUNT = "arena-topo-agent"
@@ -28,18 +29,6 @@ def agents(plane: ControlPlane, namespace: str) -> Iterator[str]:
     assert 0 == admin("cluster", "remove", "--apply").code
 
 
-def token(kube: Kube, namespace: str, pod: dict[str, Any] | None = None) -> str:
-    """Return a token of the agent's account, bound to a pod as a kubelet asks for it, or to nothing."""
-    bound = {"apiVersion": "v1", "kind": "Pod", "name": pod["metadata"]["name"], "uid": pod["metadata"]["uid"]} if pod else None  # fmt: skip
-    request = {
-        "apiVersion": "authentication.k8s.io/v1",
-        "kind": "TokenRequest",
-        "spec": {"audiences": [], **({"boundObjectRef": bound} if bound else {})},
-    }
-    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{ACCOUNT}/token"
-    return str(kube.request("POST", path, request)["status"]["token"])
-
-
 def agent_pod(kube: Kube, namespace: str, node: str) -> dict[str, Any]:
     """Return a pod of the agent's account on *node*."""
     spec = {"serviceAccountName": ACCOUNT, "nodeName": node, "containers": [{"name": "agent", "image": "i"}]}
@@ -47,28 +36,13 @@ def agent_pod(kube: Kube, namespace: str, node: str) -> dict[str, Any]:
     return kube.create(pod, namespace)
 
 
-def with_token(plane: ControlPlane, secret: str, folder: Path) -> Arena:
-    """Return the tool with nothing but a token."""
-    site = plane.site
-    folder.mkdir()
-    config = folder / "kubeconfig"
-    config.write_text(f"""apiVersion: v1
-kind: Config
-current-context: c
-contexts: [{{name: c, context: {{cluster: c, user: u}}}}]
-clusters: [{{name: c, cluster: {{server: "{site.url}", certificate-authority: "{site.authority}"}}}}]
-users: [{{name: u, user: {{token: "{secret}"}}}}]
-""")
-    return Arena(config)
-
-
 def test_an_agent_changes_one_annotation_of_its_own_node(
     plane: ControlPlane, kube: Kube, agents: str, gpu_nodes: list[str], tmp_path: Path
 ) -> None:
     """Not another node's, nothing else, and with no token that tells no node."""
     own, other = gpu_nodes
-    bound = with_token(plane, token(kube, agents, agent_pod(kube, agents, own)), tmp_path / "bound")
-    unbound = with_token(plane, token(kube, agents), tmp_path / "unbound")
+    bound = with_token(plane, token(kube, agents, ACCOUNT, agent_pod(kube, agents, own)), tmp_path / "bound")
+    unbound = with_token(plane, token(kube, agents, ACCOUNT), tmp_path / "unbound")
     unwritten = {"metadata": {"annotations": {GPU_TOPOLOGY: None}}}
     run = ("agent", "run", "--once", f"--from={MATRIX}")
 
@@ -111,7 +85,7 @@ def test_nothing_else_of_a_node_is_the_agents(
     """Whatever a patch of nodes could do otherwise."""
     own = gpu_nodes[0]
     kube.patch("v1", "Node", own, {"metadata": {"annotations": {"kwok.x-k8s.io/node": "fake"}}})
-    bound = with_token(plane, token(kube, agents, agent_pod(kube, agents, own)), tmp_path / "bound")
+    bound = with_token(plane, token(kube, agents, ACCOUNT, agent_pod(kube, agents, own)), tmp_path / "bound")
     verb, *rest = change
     command = [str(PROGRAM.parent / "kubectl"), f"--kubeconfig={bound.kubeconfig}", verb, "node", own, *rest]
 

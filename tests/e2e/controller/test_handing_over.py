@@ -39,7 +39,7 @@ def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube,
         assert 0 == submit_gang(arena, "first", 4, 8).code
         gang = ("--gang", "--gputopology", "--workers=4", "--gpus=8", "--image=train")
         with arena.running("submit", "mpi", "--name=late", *gang, "--wait", "--", "mpirun") as running:
-            running.until_said("waiting for a place", "it to wait")
+            running.until_said("waiting for room", "it to wait")
             end(kube, namespace, "first")
             outcome = running.wait()
     assert 0 == outcome.code, outcome.err

@@ -1,6 +1,7 @@
 """The rights that ``controller manifest`` prints are enough, on a real API server."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -17,9 +18,9 @@ pytestmark = pytest.mark.usefixtures("lease", "servers")
 
 
 @pytest.fixture
-def controller(plane: ControlPlane, namespace: str) -> Iterator[Arena]:
+def controller(plane: ControlPlane, tmp_path: Path) -> Iterator[Arena]:
     """Return the tool as the controller's account runs it."""
-    with controller_account(plane, f"controller-{namespace}") as account:
+    with controller_account(plane, tmp_path / "account") as account:
         yield account
 
 

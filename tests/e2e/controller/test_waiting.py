@@ -76,27 +76,29 @@ def test_a_recreated_worker_is_released_by_itself(arena: Arena, kube: Kube, name
 
 @pytest.mark.usefixtures("pinned_by")
 def test_a_worker_whose_node_is_lost_gets_another(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Its node was cordoned; the others stay where they are."""
+    """Only the controller deletes its pod; the others stay where they are, and `get` says who moved."""
     with replica(arena):
         assert 0 == submit_gang(arena, "gang", 4, 4).code
         before = placed(kube, namespace, "gang")
-        kube.patch("v1", "Node", before[3], {"spec": {"unschedulable": True}})
-        kube.delete("v1", "Pod", "gang-worker-3", namespace, gracePeriodSeconds="0")
+        kube.delete("v1", "Node", before[3])
+        staying = {number: node for number, node in before.items() if node != before[3]}
 
         def moved() -> bool:
             found = nodes_by_index(kube, namespace, "gang")
-            return len(found) == 4 and found[3] != before[3]
+            return len(found) == 4 and before[3] not in found.values()
 
-        eventually(moved, "the worker on another node")
+        eventually(moved, "the workers on another node")
         after = placed(kube, namespace, "gang")
-    assert {**before, 3: after[3]} == after
+        told = f"{4 - len(staying)} of 4 workers moved: {before[3]} is gone"
+        eventually(lambda: told in arena("get", "gang").err, "who moved")
+    assert staying.items() <= after.items()
 
 
 def test_a_job_that_waits_is_told_when_it_starts(arena: Arena, kube: Kube, namespace: str) -> None:
     """By the deadline of the one in the way, in all commands that show it."""
     assert 0 == submit_gang(arena, "first", 4, 8, "--running-timeout=1h").code
     assert 0 == submit_gang(arena, "late", 2, 8).code
-    assert "no controller has it in its queue" in arena("get", "late").err
+    assert "arena-topo plan with --when shows what has to end first" in arena("get", "late").err
     with replica(arena):
         eventually(lambda: plan(kube, namespace, "late").estimate, "an estimate")
         shown = arena("get", "late")

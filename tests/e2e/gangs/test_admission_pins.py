@@ -248,6 +248,45 @@ def test_a_list_that_cannot_be_read_keeps_the_pod_from_being_made(kube: Kube, te
         tried(kube, "job-worker-1", {"arena-topo.dev/pin-nodes": text})
 
 
+_REFUSED = {
+    "a claim of another namespace": ({"pin-claims": "0:kube-system/theirs,1:"}, "job-worker-0"),
+    "a claim by a path": ({"pin-claims": "0:../theirs,1:"}, "job-worker-0"),
+    "a node that is no value of a label": ({"pin-nodes": "0:a b,1:"}, "job-worker-0"),
+    "a node with an operator": ({"pin-nodes": "0:a' || true,1:"}, "job-worker-0"),
+    "an offset that is no number": ({"pin-nodes": "0:a,1:", "pin-offset": "x"}, "job-worker-0"),
+    "an offset beyond all": ({"pin-nodes": "0:a,1:", "pin-offset": "9" * 30}, "job-worker-0"),
+    "an offset before the first": ({"pin-nodes": "0:a,1:", "pin-offset": "-1"}, "job-worker-0"),
+    "a number beyond all in its name": ({"pin-nodes": "0:a,1:"}, "job-worker-" + "9" * 30),
+}
+
+
+@pytest.mark.parametrize(("lists", "name"), _REFUSED.values(), ids=_REFUSED.keys())
+def test_lists_that_ask_for_what_is_not_theirs_make_no_pod(
+    kube: Kube, lists: dict[str, str], name: str
+) -> None:
+    """Neither other namespaces nor other fields can be reached, and nothing wraps around."""
+    with pytest.raises(KubeError) as refused:
+        tried(kube, name, {f"arena-topo.dev/{key}": text for key, text in lists.items()})
+    assert refused.value.code in (403, 422)
+
+
+def test_a_pod_that_names_its_node_gets_no_other(kube: Kube) -> None:
+    """Its creator went past the scheduler; where the pin differs, that node's kubelet refuses the pod."""
+    made = tried(kube, "job-worker-1", pin_annotations(nodes=["a", "b"]), nodeName="elsewhere")
+
+    assert ("elsewhere", {HOSTNAME: "b"}) == (made["spec"]["nodeName"], made["spec"]["nodeSelector"])
+
+
+def test_a_claim_of_the_users_own_makes_way_for_the_planned_one(kube: Kube) -> None:
+    """Under the name that the policy gives it; others stay, and so does what containers use of them."""
+    own = [{"name": name, "resourceClaimName": "mine"} for name in ("gpus", "other")]
+    made = tried(kube, "job-worker-0", pin_annotations(claims=["planned"]), resourceClaims=own)
+
+    assert {"gpus": "planned", "other": "mine"} == {
+        each["name"]: each["resourceClaimName"] for each in made["spec"]["resourceClaims"]
+    }
+
+
 @pytest.mark.parametrize("worker", [0, 7, 499, 999])
 def test_one_of_a_thousand_workers_finds_its_place(kube: Kube, worker: int) -> None:
     """On host names and claims of the greatest length, within what the API server lets an expression cost."""

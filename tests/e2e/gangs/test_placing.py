@@ -124,7 +124,7 @@ def test_a_job_that_waits_starts_when_another_ends(arena: Arena, kube: Kube, nam
         "--wait",
     )
     with arena.running("submit", "mpi", *arguments, "--", "mpirun") as running:
-        eventually(lambda: any("waiting for a place" in line for line in running.err), "it to wait")
+        eventually(lambda: any("waiting for room" in line for line in running.err), "it to wait")
         assert 0 == arena("delete", "first").code
         assert 4 == len(workers_with_nodes(kube, namespace, "late", 4))
         assert 0 == running.process.wait(timeout=120)

@@ -15,7 +15,10 @@ pytestmark = pytest.mark.usefixtures("lease")
 def test_a_job_in_the_queue_is_planned_and_pinned(
     arena: Arena, kube: Kube, namespace: str, queued: str
 ) -> None:
-    """Kueue gives it quota, our check its nodes, and each worker is on its own, also once it is recreated."""
+    """Kueue gives it quota, our check its nodes, and each worker is on its own, also once it is recreated.
+
+    ``describe`` says where, and by what.
+    """
     with replica(arena):
         outcome = submit_to_queue(arena, queued, "job", 4, 4)
         assert 0 == outcome.code, outcome.err
@@ -25,6 +28,9 @@ def test_a_job_in_the_queue_is_planned_and_pinned(
         assert before == placed_as_pinned(kube, namespace, "job", 4)
         assert "Ready" == check(kube, namespace, "job")["state"]
         assert "4 workers on 2 nodes in rack" in message(kube, namespace, "job")
+    described = arena("describe", "job").out
+    assert "4 of 4 workers where planned (admission)" in described
+    assert "each on its node, by the cluster's admission policy" in described
     (active,) = kube.get(KUEUE, "AdmissionCheck", CHECK)["status"]["conditions"]
     assert ("Active", "True") == (active["type"], active["status"])
 
