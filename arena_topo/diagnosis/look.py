@@ -11,21 +11,24 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
-from arena_topo.diagnosis.sources import proc, py_spy
-from arena_topo.diagnosis.verdict import Absent, Look, Rank
+from arena_topo.diagnosis.sources import flight_recorder, nccl_ras, proc, py_spy
+from arena_topo.diagnosis.verdict import Absent, Finding, Look, Rank
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.text.words import plural
 
 if TYPE_CHECKING:
     from arena_topo.diagnosis.sources.proc import RankProcess
 
-_AT_ONCE = 64
-"""Pods that are asked at the same time, each over a connection of its own."""
+_AT_ONCE = 128
+"""Pods that are asked at the same time, each over a connection of its own: 1,000 take eight rounds."""
 _FIND_SECONDS = 4.0
 _LOOK_SECONDS = 5
 """Whole seconds after which a pod begins no further look: on a busy machine one may take long."""
 _MARGIN = 4.0
 """Seconds that a pod has beyond these to send what it saw."""
+
+_LIBRARIES_ASKED = 2
+"""Pods in which the libraries are asked, each of which answers for all ranks; one of them may hang."""
 
 LARGEST_OUTPUT = 4 << 20
 """Bytes that are read of one pod: a rank's stack has a few thousand."""
@@ -33,12 +36,13 @@ LARGEST_OUTPUT = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class PodAt:
-    """A pod that is asked: its name and node, the container of its ranks, and its planned GPUs."""
+    """A pod that is asked: its name and node, the container of its ranks, its planned GPUs and its IP."""
 
     name: str
     node: str
     container: str
     gpus: tuple[int, ...] = ()
+    address: str = ""
 
 
 Run = Callable[[PodAt, Sequence[str]], bytes]
@@ -55,12 +59,16 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Looks at ranks, who was not seen, and what each pod printed, for those who keep it."""
+    """Looks at ranks, who was not seen, and what each pod printed, for those who keep it.
+
+    ``answers`` are those of the libraries of the collectives, in order of time.
+    """
 
     ranks: tuple[Rank, ...]
     absent: tuple[Absent, ...] = ()
     printed: tuple[tuple[str, bytes], ...] = ()
     has_stacks: bool = False
+    answers: tuple[frozenset[Finding], ...] = ()
 
 
 def find(pods: Sequence[PodAt], run: Run) -> Found:
@@ -78,12 +86,15 @@ def find(pods: Sequence[PodAt], run: Run) -> Found:
 
 def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evidence:
     """Look at all ranks *looks* times, at least twice, *pause* seconds apart, all pods at the same time."""
+    of_first = sorted(found.by_pod, key=lambda pair: min((one.number for one in pair[1]), default=1 << 30))
+    libraries = {pod.name for pod, _ in of_first[:_LIBRARIES_ASKED]}
     script = f"{proc.LOOK}{py_spy.LOOK}{_LOOP}"
+    with_libraries = f"{nccl_ras.ASK}{flight_recorder.ASK}{_ASK_LIBRARIES}{script}wait\n"
     words = {
         pod.name: (
             "sh",
             "-c",
-            script,
+            with_libraries if pod.name in libraries else script,
             "sh",
             str(looks),
             f"{pause:g}",
@@ -122,8 +133,16 @@ def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evid
                 )
     absent += _missing(found)
     printed = tuple((name, answer) for name, answer in answers.items() if isinstance(answer, bytes))
-    return Evidence(tuple(ranks), tuple(absent), printed, any(rank.looks[0].stack for rank in ranks))
+    has_stacks = any(rank.looks[0].stack for rank in ranks)
+    return Evidence(tuple(ranks), tuple(absent), printed, has_stacks, _findings(found, printed))
 
+
+_ASK_LIBRARIES = """( for number in 0 1; do
+    [ $number -gt 0 ] && sleep 2
+    nccl $number & torch $number & wait
+  done ) &
+"""
+"""Twice, next to the looks, which do not wait for it; six seconds at most."""
 
 _LOOP = """looks=$1 pause=$2 limit=$3; shift 3
 export LC_ALL=C; set -f
@@ -165,13 +184,39 @@ def read_looks(output: bytes) -> dict[int, tuple[Look, ...]]:
     return found
 
 
+def _findings(found: Found, printed: Sequence[tuple[str, bytes]]) -> tuple[frozenset[Finding], ...]:
+    """Return what the libraries said, first and then; nothing where none did both times."""
+    numbers = {
+        (pod.address, one.pid): one.number for pod, ranks in found.by_pod for one in ranks if pod.address
+    }
+    processes = [one for _, ranks in found.by_pod for one in ranks]
+    size = max((one.size for one in processes), default=0) or len(processes)
+    answers: dict[str, set[Finding]] = {}
+    for _, output in printed:
+        lines: dict[tuple[str, str], list[str]] = {}
+        for line in output.decode(errors="replace").splitlines():
+            number, _, rest = line.partition(" 0 ")
+            source, _, text = rest.partition(" ")
+            if number in ("0", "1") and source in ("nccl", *flight_recorder.PATHS):
+                lines.setdefault((number, source), []).append(text)
+        for (number, source), texts in lines.items():
+            said = answers.setdefault(number, set())
+            if source != "nccl":
+                said |= set(flight_recorder.find_behind(flight_recorder.read_begun(texts), size))
+            elif answer := nccl_ras.read_answer(texts):
+                said |= set(nccl_ras.find_behind(answer, size, numbers))
+    return tuple(frozenset(answers[number]) for number in "01") if len(answers) == 2 else ()
+
+
 def merged(first: Evidence, second: Evidence) -> Evidence:
     """Return the looks of two rounds at the same processes as those of one."""
     before = {(rank.number, rank.pod): rank.looks for rank in first.ranks}
     ranks = tuple(
         replace(rank, looks=(*before.get((rank.number, rank.pod), ()), *rank.looks)) for rank in second.ranks
     )
-    return Evidence(ranks, second.absent, second.printed, second.has_stacks)
+    # Answers of one round only are not compared over the time between the two.
+    answers = (*first.answers, *second.answers) if first.answers and second.answers else ()
+    return replace(second, ranks=ranks, answers=answers)
 
 
 def unanswered(pod: str, node: str, why: str, ranks: tuple[int, ...] = ()) -> Absent:

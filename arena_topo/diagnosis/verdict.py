@@ -9,8 +9,8 @@ long as the user says.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import pairwise
 from statistics import median
@@ -91,6 +91,18 @@ class Absent:
 
 
 @dataclass(frozen=True, slots=True)
+class Finding:
+    """What the library of the collectives says of a rank, in a clause: ``has launched AllReduce 60``.
+
+    ``others`` is what most ranks have done, for comparison.
+    """
+
+    rank: int
+    what: str
+    others: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """A rank that is named, or a pod that does not answer (``rank`` is None), and what it was seen doing."""
 
@@ -114,7 +126,8 @@ class Verdict:
     """What is the matter, with whom, and what to do next.
 
     ``seconds`` is the time between the first look and the last. ``groups`` has all ranks that were seen,
-    the largest group first.
+    the largest group first. ``shared`` is the node or the domain of the fabric in which all that the job has
+    is named, such as ``rack r2``: empty for none, and for one suspect.
     """
 
     state: State
@@ -123,6 +136,7 @@ class Verdict:
     suspects: tuple[Suspect, ...] = ()
     groups: tuple[Group, ...] = ()
     seconds: float = 0.0
+    shared: str = ""
 
 
 def judge(ranks: Sequence[Rank], absent: Sequence[Absent] = (), *, patience: float | None = None) -> Verdict:
@@ -332,7 +346,7 @@ class _Seen:
         mismatch = key.sort is _Sort.COLLECTIVE and bool(named) and others
         certain = self.patience is not None and self.seconds >= self.patience
         state = State.STUCK if certain and (is_still or mismatch) else State.WAITING
-        return self._verdict(state, message, suspects, advice=self._advice(suspects, state))
+        return self._verdict(state, message, suspects, advice=_advice(suspects, state))
 
     def _suspects(self, outside: Sequence[int]) -> list[Suspect]:
         seen = [_suspect(self.ranks[index], self._doing(index)) for index in outside]
@@ -345,7 +359,7 @@ class _Seen:
             doings = {self._doing(index) for index in outside}
             doing = doings.pop() if len(doings) == 1 else "are at places of their own"
             if len(outside) > 1:
-                doing = re.sub(r"^(has|works|is|continues)\b", lambda verb: _PLURALS[verb[0]], doing)
+                doing = _in_plural(doing)
             parts.insert(0, f"{_named([self.ranks[index] for index in outside])}, which {doing}")
         return "; and ".join(parts)
 
@@ -382,14 +396,6 @@ class _Seen:
         if _stands(rank):
             return f"has been {where} for {self._time}"
         return f"works {where}" if keys[0].sort is _Sort.CODE else f"is {where}"
-
-    def _advice(self, suspects: Sequence[Suspect], state: State) -> str:
-        pods = sorted({suspect.pod for suspect in suspects if suspect.pod})
-        if not pods:
-            return ""
-        if state is State.STUCK:
-            return f"keep the evidence with --save DIR before a restart; see arena-topo exec JOB -i {pods[0]} -- sh"
-        return "--for 60s tells whether it is stuck"
 
     @property
     def _time(self) -> str:
@@ -471,7 +477,22 @@ def _named(ranks: Sequence[Rank]) -> str:
     return f"{noun} {runs([rank.number for rank in ranks])}" + (f" ({', '.join(where)})" if where else "")
 
 
-_PLURALS = {"has": "have", "works": "work", "is": "are", "continues": "continue"}
+_PLURALS = {"has": "have", "works": "work", "is": "are", "continues": "continue", "reports": "report"}
+
+
+def _in_plural(clause: str) -> str:
+    return re.sub(rf"^({'|'.join(_PLURALS)})\b", lambda verb: _PLURALS[verb[0]], clause)
+
+
+def _advice(suspects: Sequence[Suspect], state: State) -> str:
+    pods = sorted({suspect.pod for suspect in suspects if suspect.pod})
+    if not pods:
+        return ""
+    if state is State.STUCK:
+        return (
+            f"keep the evidence with --save DIR before a restart; see arena-topo exec JOB -i {pods[0]} -- sh"
+        )
+    return "--for 60s tells whether it is stuck"
 
 
 def _is(things: Sequence[object]) -> str:
@@ -482,6 +503,76 @@ def _verb(count: int, plain: str) -> str:
     if plain == "are":
         return "is" if count == 1 else "are"
     return f"{plain}s" if count == 1 else plain
+
+
+# What the libraries count.
+
+
+def judge_findings(
+    verdict: Verdict,
+    ranks: Sequence[Rank],
+    answers: Sequence[Collection[Finding]],
+    *,
+    patience: float | None = None,
+) -> Verdict:
+    """Return *verdict* with what libraries say of *ranks*, in *answers* in order of time.
+
+    It decides what the looks left open: of ranks that all seem to wait, the one that is behind. Only what
+    all answers say alike counts, of at most a quarter of the ranks.
+    """
+    if len(answers) < 2 or verdict.state not in (State.WAITING, State.UNDECIDED, State.STUCK):
+        return verdict
+    steady = [one for one in answers[-1] if all(one in answer for answer in answers)]
+    by_number = {rank.number: rank for rank in ranks}
+    behind = {one.rank: one for one in steady if one.rank in by_number}
+    if not behind or len(behind) > max(1, len(ranks) // 4):
+        return verdict
+    first = behind[min(behind)]
+    alike = [by_number[number] for number in sorted(behind) if behind[number].what == first.what]
+    what = first.what if len(alike) == 1 else _in_plural(first.what)
+    more = (
+        [f"{plural(len(behind) - len(alike), 'further rank')} in the table"]
+        if len(behind) > len(alike)
+        else []
+    )
+    clause = "; ".join([f"{_named(alike)} {what}", *filter(None, [first.others]), *more])
+    if verdict.suspects:
+        return replace(verdict, message=f"{verdict.message}; {clause}")
+    named = [by_number[number] for number in sorted(behind)]
+    is_still = patience is not None and verdict.seconds >= patience and all(map(_stands, named))
+    state = State.STUCK if is_still else State.WAITING
+    suspects = tuple(_suspect(rank, behind[rank.number].what) for rank in named)
+    return replace(verdict, state=state, message=clause, suspects=suspects, advice=_advice(suspects, state))
+
+
+# What those that are named have in common.
+
+
+def judge_shared(verdict: Verdict, nodes: Iterable[str], domains: Mapping[str, Sequence[str]]) -> Verdict:
+    """Return *verdict* with what its suspects share, where that is all that the job has there.
+
+    It is a node, or a domain of the fabric: then a machine, a switch or an uplink is likelier than several
+    ranks that fail alike. *nodes* are those of the ranks that are not named; *domains* has for each node the
+    words of those above it, the coarsest first: ``rack r2``, empty where it is in none.
+    """
+    named = {suspect.node for suspect in verdict.suspects}
+    others = set(nodes) - {""}
+    if len(verdict.suspects) < 2 or "" in named or not others or named & others:
+        return verdict
+    paths = [(*domains.get(node, ()), f"node {node}") for node in sorted(named)]
+    common = [level[0] for level in zip(*paths, strict=False) if len(set(level)) == 1]
+    outside = {word for node in others for word in domains.get(node, ())}
+    shared = next((word for word in reversed(common) if word and word not in outside), "")
+    if not shared:
+        return verdict
+    place = f"{'on' if len(named) == 1 else 'in'} {shared}"
+    what = "the machine" if len(named) == 1 else "its switch, its uplink and its power"
+    return replace(
+        verdict,
+        message=f"{verdict.message}; they are all that the job has {place}",
+        advice="; ".join([f"look at {what} first", *filter(None, [verdict.advice])]),
+        shared=shared,
+    )
 
 
 # Slow ranks, by many looks at a job that runs.
@@ -500,6 +591,7 @@ def judge_speed(ranks: Sequence[Rank]) -> Verdict | None:
     known = [share for share in shares if share is not None]
     if len(known) < len(ranks) or len(ranks) < 3 or min(len(rank.looks) for rank in ranks) < _LEAST_LOOKS:
         return None
+    late = [share for share in known if share >= _MOSTLY]
     slow = [rank for rank, share in zip(ranks, known, strict=True) if share >= _MOSTLY]
     rest = [share for share in known if share < _MOSTLY]
     if not slow or not rest or len(slow) > max(1, len(ranks) // 4) or median(rest) > _AT_MOST:
@@ -511,10 +603,14 @@ def judge_speed(ranks: Sequence[Rank]) -> Verdict | None:
     )
     most, _ = seen.most_common(1)[0]
     seconds = min(rank.looks[-1].at - rank.looks[0].at for rank in ranks)
+    usual = median(rest)
+    times = (
+        f", {median(late) / usual:.1f} times as long outside the collectives as the others" if usual else ""
+    )
     return Verdict(
         state=State.SLOW,
         message=f"{plural(len(ranks) - len(slow), 'rank')} wait again and again for {_named(slow)}, "
-        f"mostly {most}",
+        f"mostly {most}{times}",
         advice="compare its CPU, its GPU's clock and its data with those of the others",
         suspects=tuple(_suspect(rank, doing) for rank in slow),
         seconds=seconds,

@@ -5,20 +5,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from arena_topo.diagnosis.look import Evidence, PodAt, Run, find, look, merged, unanswered
+from arena_topo.diagnosis.look import LARGEST_OUTPUT, Evidence, PodAt, Run, find, look, merged, unanswered
 from arena_topo.diagnosis.sources.log_steps import read_steps
-from arena_topo.diagnosis.verdict import Absent, State, Suspect, Verdict, judge, judge_speed
+from arena_topo.diagnosis.verdict import (
+    Absent,
+    State,
+    Suspect,
+    Verdict,
+    judge,
+    judge_findings,
+    judge_shared,
+    judge_speed,
+)
 from arena_topo.errors import ArenaTopoError, Forbidden
 from arena_topo.jobs.conditions import chief_pod, is_held_up, pod_failure, pod_word, why_waiting
 from arena_topo.jobs.logs.follow import LogOptions, read_pod
 from arena_topo.jobs.logs.wait import LogTarget, container_status
 from arena_topo.jobs.lookup import find_job, launcher_job_of, pods_of, with_queue
 from arena_topo.jobs.status import job_events, job_view
-from arena_topo.kube.resources import NODES
+from arena_topo.kube import ConnectionFlags
+from arena_topo.kube.resources import NODES, PODS
 from arena_topo.kube.session import Session
 from arena_topo.model.job_view import JobEvent, JobStatus, JobView
 from arena_topo.model.objects import Object
-from arena_topo.model.text.words import written_duration
+from arena_topo.model.text.words import last_part, written_duration
 
 _LOG_LINES = 200
 """The last lines of a log in which steps are looked for, and that are kept as evidence."""
@@ -72,11 +82,29 @@ def why(
         sleep(patience)
         evidence = merged(evidence, _with_nodes(session, look(processes, run), gone))
         verdict = judge(evidence.ranks, evidence.absent, patience=patience)
+    verdict = judge_findings(verdict, evidence.ranks, evidence.answers, patience=patience)
     if verdict.state is State.HEALTHY and evidence.has_stacks:
         verdict = judge_speed(evidence.ranks) or verdict
+    named = {suspect.node for suspect in verdict.suspects}
+    suspected = {suspect.rank for suspect in verdict.suspects}
+    others = [rank.node for rank in evidence.ranks if rank.number not in suspected]
+    verdict = judge_shared(verdict, others, _domains(session) if len(named) > 1 else {})
     if verdict.state in (State.WAITING, State.UNDECIDED, State.STUCK):
         verdict = _with_log(session, pods, verdict)
     return Answer(view, replace(verdict, advice=verdict.advice.replace("JOB", name)), evidence)
+
+
+def runner(connection: ConnectionFlags, session: Session) -> Run:
+    """Return what runs a command in a pod of the namespace of *session*."""
+    from arena_topo.kube.remote import Starter
+
+    starter = Starter(connection)
+
+    def run(pod: PodAt, words: Sequence[str]) -> bytes:
+        path = PODS.path(session.namespace, pod.name)
+        return starter.output(path, words, container=pod.container, most=LARGEST_OUTPUT)
+
+    return run
 
 
 def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Verdict:
@@ -95,6 +123,23 @@ def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Ver
     if verdict.state is State.UNDECIDED and progress.is_recent(now):
         return replace(verdict, state=State.HEALTHY, message=progress.words(now), advice="")
     return replace(verdict, message=f"{verdict.message}; {progress.words(now)}")
+
+
+def _domains(session: Session) -> dict[str, list[str]]:
+    """Return the words of the domains above each node; nothing for users who cannot see the cluster."""
+    # Only where several nodes are named: a cluster is more to read than a job.
+    from arena_topo.cluster.published import read_published
+    from arena_topo.cluster.snapshot import take_snapshot
+
+    try:
+        fabric = (read_published(session) or take_snapshot(session)).fabric
+    except ArenaTopoError:
+        return {}
+    tiers = [last_part(tier) for tier in fabric.tiers]
+    return {
+        node: [f"{tier} {domain}" if domain else "" for tier, domain in zip(tiers, path, strict=False)]
+        for node, path in fabric.paths.items()
+    }
 
 
 def last_lines(session: Session, pod: Object) -> Iterator[tuple[str, str]]:
@@ -177,6 +222,7 @@ def _pod_at(pod: Object, view: JobView) -> PodAt | None:
         LogTarget().container_in(pod),
         # Planned GPUs are those that a pod has only where they are enforced.
         (planned or ()) if view.plan and view.plan.gpu_enforcement else (),
+        str((pod.get("status") or {}).get("podIP") or ""),
     )
 
 

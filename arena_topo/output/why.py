@@ -59,6 +59,7 @@ def why_document(name: str, namespace: str, verdict: Verdict) -> dict[str, Any]:
         "message": verdict.message,
         "advice": verdict.advice,
         "seconds": round(verdict.seconds, 2),
+        "shared": verdict.shared,
         "suspects": [
             {
                 "rank": suspect.rank,

@@ -4,13 +4,15 @@ import shutil
 import subprocess
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from arena_topo.diagnosis import look as asking
 from arena_topo.diagnosis.look import Evidence, PodAt, find, look, merged, read_looks
-from arena_topo.diagnosis.verdict import State, judge
+from arena_topo.diagnosis.verdict import Finding, State, judge
 from arena_topo.errors import ArenaTopoError
+from tests.diagnosis.sources.test_nccl_ras import STRAGGLER
 
 STAT = "(python) S 1 9 9 0 -1 4194304 2982 0 6 0 28 114 0 0 20 0 3 0 3002237 230203392 6275"
 
@@ -55,6 +57,32 @@ def test_every_rank_is_seen_where_it_is() -> None:
     )  # fmt: skip
     assert evidence.has_stacks
     assert [6] * 8 == [len(one.looks) for one in merged(evidence, evidence).ranks]
+
+
+def test_libraries_are_asked_in_two_pods_and_compared() -> None:
+    """Each answers for all ranks; what a further round says is compared with it, too."""
+    asked = set()
+
+    def run(pod: PodAt, words: Sequence[str]) -> bytes:
+        output = printed_by(pod, words)
+        if len(words) == 3 or "nccl 1" not in words[2].replace("$number", "1"):
+            return output
+        asked.add(pod.name)
+        lines = [
+            f"{number} 0 nccl {line}\n"
+            for number in range(2)
+            for line in STRAGGLER.replace("1650386 on node node1", "10 on node 10.0.0.3").splitlines()
+        ]
+        return output + b"\n" + "".join(lines).encode()
+
+    found = find([replace(pod, address=f"10.0.0.{pod.name[1:]}") for pod in pods(4)], run)
+    evidence = look(found, run)
+    assert {"w0", "w1"} == asked
+    behind = frozenset({Finding(7, "has launched AllReduce 60 and not the next")})
+    assert (behind, behind) == evidence.answers
+    assert (behind,) * 4 == merged(evidence, evidence).answers
+    assert () == merged(replace(evidence, answers=()), evidence).answers
+    assert () == look(find(pods(4), printed_by), printed_by).answers
 
 
 def test_a_pod_that_does_not_answer_delays_nobody(monkeypatch: pytest.MonkeyPatch) -> None:

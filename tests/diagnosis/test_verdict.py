@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.diagnosis.verdict import Absent, Frame, Rank, State, judge, judge_speed
+from arena_topo.diagnosis.verdict import (
+    Absent,
+    Finding,
+    Frame,
+    Rank,
+    State,
+    judge,
+    judge_findings,
+    judge_shared,
+    judge_speed,
+)
 from tests.diagnosis.looks import BARRIER, LOAD, REDUCE, TRAIN, rank
 
 MISSING = (Absent(why="its node n2 is NotReady", pod="job-worker-2", ranks=(5,)),)
@@ -202,6 +212,86 @@ def test_only_a_rank_that_stands_still_for_long_is_stuck(
     assert (state, [5]) == (verdict.state, [suspect.rank for suspect in verdict.suspects])
 
 
+BEHIND = Finding(5, "has launched AllReduce 60 and not the next", "7 ranks have launched 64")
+ALL_ALIKE = "all 8 ranks are in MPI_Allreduce, and none differs from the others"
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "named", "message"),
+    [
+        (
+            [{BEHIND}, {BEHIND}],
+            State.WAITING,
+            [5],
+            "rank 5 (job-worker-2, n2, GPU 1) has launched AllReduce 60 and not the next; 7 ranks have launched 64",
+        ),
+        (
+            [{BEHIND, replace(BEHIND, rank=4)}] * 2,
+            State.WAITING,
+            [4, 5],
+            "ranks 4-5 (job-worker-2, n2) have launched AllReduce 60 and not the next; 7 ranks have launched 64",
+        ),
+        (
+            [{BEHIND, Finding(3, "is not reached by NCCL")}] * 2,
+            State.WAITING,
+            [3, 5],
+            "rank 3 (job-worker-1, n1, GPU 1) is not reached by NCCL; 1 further rank in the table",
+        ),
+        (
+            [{BEHIND}, {replace(BEHIND, what="has launched AllReduce 61 and not the next")}],
+            State.UNDECIDED,
+            [],
+            ALL_ALIKE,
+        ),
+        ([{BEHIND}, set()], State.UNDECIDED, [], ALL_ALIKE),
+        ([{BEHIND}], State.UNDECIDED, [], ALL_ALIKE),
+        ([], State.UNDECIDED, [], ALL_ALIKE),
+        ([{replace(BEHIND, rank=rank) for rank in range(3)}] * 2, State.UNDECIDED, [], ALL_ALIKE),
+        ([{replace(BEHIND, rank=9)}] * 2, State.UNDECIDED, [], ALL_ALIKE),
+    ],
+    ids=[
+        "behind",
+        "two",
+        "two reasons",
+        "continues",
+        "a moment",
+        "one answer",
+        "none",
+        "too many",
+        "unknown",
+    ],
+)
+def test_the_rank_that_is_behind_is_named_where_all_seem_to_wait(
+    answers: list[set[Finding]], state: State, named: list[int], message: str
+) -> None:
+    """A rank that did one collective too few hangs with the stack of the others: only counts show it."""
+    ranks = waiting(but=())
+    verdict = judge_findings(judge(ranks), ranks, answers)
+    assert (state, message) == (verdict.state, verdict.message)
+    assert named == [suspect.rank for suspect in verdict.suspects]
+
+
+def test_counts_support_what_the_looks_show() -> None:
+    """They change neither who is named nor what is known of a job that runs."""
+    ranks = [*waiting(), rank(5, LOAD, LOAD)]
+    before = judge(ranks)
+    verdict = judge_findings(before, ranks, [{BEHIND}, {BEHIND}])
+    assert (before.state, before.suspects) == (verdict.state, verdict.suspects)
+    assert verdict.message.startswith(f"{before.message}; rank 5 (job-worker-2, n2, GPU 1) has launched")
+    running = [rank(number, REDUCE, REDUCE, moved=1 << 20) for number in range(8)]
+    assert judge(running) == judge_findings(judge(running), running, [{BEHIND}, {BEHIND}])
+
+
+@pytest.mark.parametrize(
+    ("patience", "state"), [(60.0, State.STUCK), (90.0, State.WAITING), (None, State.WAITING)]
+)
+def test_only_a_rank_that_is_behind_for_long_and_idle_is_stuck(patience: float | None, state: State) -> None:
+    """Like one that the stacks name."""
+    ranks = [rank(number, REDUCE, REDUCE, pause=60.0) for number in range(8)]
+    verdict = judge_findings(judge(ranks, patience=patience), ranks, [{BEHIND}] * 4, patience=patience)
+    assert (state, [5]) == (verdict.state, [suspect.rank for suspect in verdict.suspects])
+
+
 STACKS = st.sampled_from([REDUCE, BARRIER, LOAD, TRAIN, ()])
 
 
@@ -299,6 +389,7 @@ def test_the_rank_that_comes_late_to_most_collectives_is_slow(outside: list[int]
             "3 ranks wait again and again for rank 3 (job-worker-1, n1, GPU 1), mostly at forward"
             in verdict.message
         )
+        assert verdict.message.endswith(", 10.0 times as long outside the collectives as the others")
 
 
 def test_without_stacks_nobody_is_slow() -> None:
@@ -307,3 +398,36 @@ def test_without_stacks_nobody_is_slow() -> None:
     blind = replace(ranks[2], looks=tuple(replace(look, stack=()) for look in ranks[2].looks))
     assert judge_speed(ranks) is not None
     assert judge_speed([*ranks[:2], blind, ranks[3]]) is None
+
+
+RACKS = {f"n{number}": ("zone z0", f"rack r{number // 2}") for number in range(16)}
+
+
+@pytest.mark.parametrize(
+    ("late", "domains", "shared"),
+    [
+        ((4, 5), {}, "node n2"),
+        ((4, 5, 6, 7), RACKS, "rack r1"),
+        ((4, 5, 6, 7), {}, ""),
+        ((4, 5, 6), RACKS, ""),
+        ((4, 5, 8, 9), RACKS, ""),
+        ((4, 5, 6, 7), {**RACKS, "n2": ("zone z0", ""), "n3": ("zone z0", "")}, ""),
+        ((5,), RACKS, ""),
+    ],
+    ids=["a node", "a rack", "unknown racks", "a part of a node", "two racks", "no rack", "one rank"],
+)
+def test_a_rack_or_a_node_is_named_where_all_of_it_is_late(
+    late: tuple[int, ...], domains: dict[str, tuple[str, ...]], shared: str
+) -> None:
+    """And nothing else of it: then a machine, a switch or an uplink is likelier than so many ranks."""
+    ranks = [*waiting(16, but=late), *(rank(number, LOAD, LOAD) for number in late)]
+    others = [one.node for one in ranks if one.number not in late]
+    before = judge(ranks)
+    verdict = judge_shared(before, others, domains)
+    assert shared == verdict.shared
+    if shared:
+        place = f"{'on' if 'node' in shared else 'in'} {shared}"
+        assert f"{before.message}; they are all that the job has {place}" == verdict.message
+        assert verdict.advice.startswith("look at ")
+    else:
+        assert before == verdict

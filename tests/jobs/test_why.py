@@ -40,25 +40,28 @@ def asked(
     log: Sequence[str] = (),
     **options: Any,
 ) -> tuple[Answer, list[str]]:
-    """Ask why; all ranks reduce but that of the pod *late*,
-    and *dead* does not answer. Also return who was asked.
+    """Ask why; all ranks reduce but those of the pods in
+    *late*, and *dead* does not answer. Also return who was asked.
     """
+    ready = [{"type": "Ready", "status": "True"}]
+    gone = [{"type": "Ready", "status": "Unknown"}]
+    answers = {
+        "/apis": Reply(body={"groups": []}),
+        "/pods": Reply(body={"items": pods}),
+        "/nodes": Reply(body={"items": RACKS}),
+        "/n1": Reply(body={"metadata": {"name": "n1"}, "status": {"conditions": gone}}),
+        "/log": Reply(lines=[f"{line}\n".encode() for line in log]),
+        "/events": Reply(body={"items": [WARNING]}),
+    }
 
     def script(call: Call) -> Reply:
-        if call.path.endswith("/pods"):
-            return Reply(body={"items": pods})
-        if "/nodes/" in call.path:
-            ready = "Unknown" if call.path.endswith("/n1") else "True"
-            conditions = [{"type": "Ready", "status": ready}]
-            body = {"metadata": {"name": call.path.rpartition("/")[2]}, "status": {"conditions": conditions}}
-            return Reply(body=body) if nodes else refusal(403, "Forbidden")
-        if call.path.endswith("/log"):
-            return Reply(lines=[f"{line}\n".encode() for line in log])
-        if call.path.endswith("/events"):
-            return Reply(body={"items": [WARNING]})
-        if "/v2beta1/" not in call.path:
-            return unserved()
-        return Reply(body=job or mpijob("job"))
+        last = f"/{call.path.rpartition('/')[2]}"
+        if "/nodes" in call.path:
+            other = Reply(body={"metadata": {"name": last}, "status": {"conditions": ready}})
+            return answers.get(last, other) if nodes else refusal(403, "Forbidden")
+        if "/v2beta1/" in call.path:
+            return Reply(body=job or mpijob("job"))
+        return answers.get(last, unserved())
 
     names: list[str] = []
     opened, _ = session(script)
@@ -83,13 +86,23 @@ def answering(names: list[str], late: str, dead: str) -> Run:
             f"stat {{at}}.00 9 (python) {STAT}",
             "io {at}.00 rchar: 1 wchar: 1 ",
             'stack Thread 9 (idle): "MainThread"',
-            f"stack {SLEEPS if pod.name == late else REDUCES}",
+            f"stack {SLEEPS if pod.name in late.split() else REDUCES}",
         )
         return "".join(f"{at} 9 {line.format(at=at)}\n" for at in range(10) for line in lines).encode()
 
     return run
 
 
+RACKS = [
+    {
+        "metadata": {
+            "name": f"n{number}",
+            "labels": {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/rack": f"r{number // 2}"},
+        },
+        "status": {"allocatable": {"nvidia.com/gpu": "8"}},
+    }
+    for number in range(8)
+]
 WARNING = {
     "involvedObject": {"kind": "Pod", "name": "job-worker-1"},
     "type": "Warning",
@@ -108,6 +121,16 @@ def test_a_rank_is_named_with_its_pod_and_its_node() -> None:
     assert (2, "job-worker-2", "n2") == (suspect.rank, suspect.pod, suspect.node)
     assert 6 + 4 - 1 == len(names)
     assert "job-launcher-x" in names
+
+
+def test_a_rack_of_which_all_ranks_are_late_is_named() -> None:
+    """Its switch is likelier than two ranks that fail alike; users who cannot see nodes get the ranks."""
+    workers = {f"job-worker-{number}": pod(f"job-worker-{number}", node=f"n{number}") for number in range(8)}
+    answer, _ = asked(gang(**workers), late="job-worker-2 job-worker-3")
+    assert "rack r1" == answer.verdict.shared
+    assert answer.verdict.message.endswith("; they are all that the job has in rack r1")
+    answer, _ = asked(gang(**workers), late="job-worker-2 job-worker-3", nodes=False)
+    assert ("", [2, 3]) == (answer.verdict.shared, [suspect.rank for suspect in answer.verdict.suspects])
 
 
 def test_a_pod_whose_node_is_gone_is_named_with_it() -> None:

@@ -56,11 +56,11 @@ def arguments(pid: int) -> str:
 
 
 @contextmanager
-def ranks(fault: str, mark: Path) -> Iterator[Group]:
-    """Let ranks run that talk by TCP, as between pods, until the test ends."""
+def ranks(fault: str, mark: Path, *, culprit: int = CULPRIT, count: int = RANKS) -> Iterator[Group]:
+    """Let so many ranks run that talk by TCP, as between pods, until the test ends."""
     env = {**os.environ, "PATH": PATH, "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_btl": "tcp,self"}
     command = ["mpirun", "--allow-run-as-root", "--map-by", ":OVERSUBSCRIBE", "--bind-to", "none"]
-    command += ["-np", str(RANKS), sys.executable, str(FAULTY), fault, str(CULPRIT), str(mark)]
+    command += ["-np", str(count), sys.executable, str(FAULTY), fault, str(culprit), str(mark)]
     group = Group(str(mark))
     with subprocess.Popen(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True

@@ -11,13 +11,15 @@ from collections.abc import Iterable
 
 from arena_topo.diagnosis.verdict import Frame
 
-LOOK = """stacks() {
-  command -v py-spy > /dev/null 2>&1 || return
+LOOK = """stacks() (
+  command -v py-spy > /dev/null 2>&1 || exit 0
   limit=; command -v timeout > /dev/null 2>&1 && limit='timeout 3'
   for pid; do
     ( native=--native; grep -qs libtorch /proc/$pid/maps && native=
       for how in "$native" '' --nonblocking; do
         text=$($limit py-spy dump $how --pid $pid 2>&1) && break
+        # One that is out of time would be so again, and delay what all others have shown.
+        case $? in 124|143) break ;; esac
       done
       printf '%s\\n' "$text" | head -n 400 | while IFS= read -r line; do
         # Its first line is the command line, which may hold secrets.
@@ -25,9 +27,9 @@ LOOK = """stacks() {
       done ) &
   done
   wait
-}
+)
 """
-"""A function of the shell that prints the stacks of some processes, all at once."""
+"""A function of the shell that prints the stacks of some processes, all at once, and waits for no others."""
 
 _THREAD = re.compile(r'Thread (\S+)(?: \([^)]*\))?(?:: "(.*)")?')
 _FRAME = re.compile(r" {4}(\S.*) \(([^()]*)\)")
