@@ -1,5 +1,5 @@
-"""Build the source distribution and the wheel, check both, and try the wheel: ``python -m
-tools.distribution``.
+"""Build the source distribution and the wheel, check both, try the wheel, and pack it into a single file:
+``python -m tools.distribution``.
 
 The wheel is built from the source distribution, as an index's users get it, and tried in an environment of
 its own.
@@ -12,7 +12,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from tools import sbom
+from tools import sbom, single_file
 
 ROOT = Path(__file__).parent.parent
 _DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
@@ -41,7 +41,8 @@ def distribute(root: Path) -> None:
     version = wheel.name.split("-")[1]
     bill = out / f"arena-topo-{version}.cdx.json"
     sbom.write(bill, version)
-    files.append(bill)
+    packed = single_file.pack(wheel, out / f"{single_file.NAME}-{version}.pyz")
+    files += [bill, packed]
     print("built and checked:", *(path.relative_to(root) for path in files))
 
 

@@ -7,14 +7,13 @@ which must exist. Relative paths are relative to the file that holds them. Sourc
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from arena_topo.errors import DocumentError, Unauthorized
+from arena_topo.errors import DocumentError
 from arena_topo.files import LARGEST_SETTING, home_folder, read_bytes
 from arena_topo.kube import ConnectionFlags
 from arena_topo.model.objects import Object
@@ -394,87 +393,3 @@ def default_namespace(env: Mapping[str, str] = os.environ) -> str:
     except OSError:
         # A pod may run without a service account's token.
         return "default"
-
-
-# Credentials that have to be asked for: those of exec plugins and auth providers (OIDC).
-#
-# The ``kubernetes`` package asks for them, as it does for everybody who uses Kubernetes from Python, and
-# nothing else of it is used. Its import takes about 0.2 s, so that it is imported only where a user has such
-# credentials.
-
-
-def resolved(target: Target) -> Object:
-    """Return static credentials for the user of *target*, by the keys of a kubeconfig.
-
-    A plugin runs for that.
-    Raises ``DocumentError`` for entries that the package cannot use, ``Unauthorized`` when a plugin gives
-    nothing.
-    """
-    check_files(target)
-    user = dict(target.user)
-    if user.pop("tokenFile", None):
-        user["token"] = token_of(target.user)
-    # The package writes a refreshed token of OIDC into the provider's entry, which stays the one of *target*:
-    # the next refresh needs it.
-    configuration, errors = _loaded(target, user)
-    authorization = str(configuration.api_key.get("BearerToken") or "")
-    # A plugin may give a token, or a client certificate.
-    if user.get("exec") and not authorization and not configuration.cert_file:
-        command = user["exec"].get("command", "") if isinstance(user["exec"], dict) else ""
-        raise Unauthorized(
-            f"the credential plugin {command!r} gave no credentials: {'; '.join(errors) or 'it said nothing'}",
-            hint="run kubectl get pods: it uses the same plugin and shows what it prints",
-            status=401,
-        )
-    scheme, _, token = authorization.partition(" ")
-    given = {
-        "token": token if scheme == "Bearer" else "",
-        "username": user.get("username") if scheme == "Basic" else "",
-        "password": user.get("password"),
-        "client-certificate": configuration.cert_file,
-        "client-key": configuration.key_file,
-    }
-    return {key: value for key, value in given.items() if value}
-
-
-def _loaded(target: Target, user: Object) -> tuple[Any, list[str]]:
-    """Return the package's configuration for *user* at *target*, and the errors that it logged.
-
-    Raises ``DocumentError``.
-    """
-    from kubernetes import client, config
-
-    document: Object = {
-        "current-context": "chosen",
-        "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
-        "clusters": [{"name": "chosen", "cluster": dict(target.cluster)}],
-        "users": [{"name": "chosen", "user": user}],
-    }
-    configuration = client.Configuration()
-    with _logged_errors() as errors:
-        try:
-            # Persisting would write a refreshed token into the user's kubeconfig.
-            config.load_kube_config_from_dict(
-                document, persist_config=False, client_configuration=configuration
-            )
-        except config.ConfigException as error:
-            raise DocumentError(
-                f"context {target.context!r} of the kubeconfig cannot be used: {error}",
-                hint="kubectl config view --minify shows the entry",
-            ) from error
-    return configuration, errors
-
-
-@contextmanager
-def _logged_errors() -> Iterator[list[str]]:
-    """Yield the errors that the package logs meanwhile: it reports a plugin's failure nowhere else."""
-    import logging
-
-    errors: list[str] = []
-    handler = logging.Handler(logging.ERROR)
-    handler.emit = lambda record: errors.append(record.getMessage())  # type: ignore[method-assign]  # nothing else is needed of it
-    logging.getLogger().addHandler(handler)
-    try:
-        yield errors
-    finally:
-        logging.getLogger().removeHandler(handler)

@@ -107,7 +107,7 @@ def test_the_sdist_has_the_templates_at_the_top(sdist: Path) -> None:
         "README.md",
         "LICENSE",
         "tests/conftest.py",
-        "docs/reference/commands.md",
+        "docs/reference/commands/README.md",
     } <= names
 
 
