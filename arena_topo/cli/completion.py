@@ -222,6 +222,7 @@ _FINDERS: dict[str, _Find] = {
     "--node": _nodes,
     "--require-topology": _levels,
     "--prefer-topology": _levels,
+    "--spread-evenly": _levels,
     "--topology-levels": _level_keys,
     "--queue": _queues,
     "--layout": _layouts,

@@ -1,6 +1,7 @@
 """The boundary of the program: however a command line ends, there are words on stderr and an exit code."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
@@ -11,9 +12,16 @@ from arena_topo.cli.app import cli
 from arena_topo.cli.declare import usage_error
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, ExitCode
+from arena_topo.model.text.words import elided, printable_lines
 
 _COMPLETION = "_ARENA_TOPO_COMPLETE"
 """The variable by which a shell asks for completions, as the scripts of ``completion`` set it."""
+
+_LONGEST_WORD = 256
+"""Letters of a word that an error quotes whole: a name in DNS has 253, and most paths have fewer."""
+
+_LONGEST_TEXT = 4000
+"""Letters of an error: what a server says of a refusal has 2,000 at most."""
 
 # What a shell reports of a process that SIGPIPE ended (128 + 13), as kubectl and other programs end then.
 _BROKEN_PIPE = 141
@@ -56,8 +64,10 @@ def _unforeseen(error: Exception, args: Sequence[str]) -> int:
         return ExitCode.USAGE
     if os.environ.get("ARENA_TOPO_DEBUG"):
         raise error
-    say(f"error: internal error: {type(error).__name__}: {error}", style="error")
-    say("hint: please report it, with the traceback that ARENA_TOPO_DEBUG=1 shows", style="hint")
+    _say_error(
+        f"internal error: {type(error).__name__}: {error}",
+        "please report it, with the traceback that ARENA_TOPO_DEBUG=1 shows",
+    )
     return ExitCode.ERROR
 
 
@@ -82,9 +92,25 @@ def _complete(args: Sequence[str]) -> int:
 def report(error: ArenaTopoError) -> None:
     """Print on stderr what went wrong, and what to do next."""
     error = _of_stopped_sandbox(error) or error
-    say(f"error: {error.message}", style="error")
-    if error.hint:
-        say(f"hint: {error.hint}", style="hint")
+    _say_error(error.message, error.hint)
+
+
+def _say_error(message: str, hint: str) -> None:
+    say(f"error: {_bounded(message)}", style="error")
+    if hint:
+        say(f"hint: {_bounded(hint)}", style="hint")
+
+
+def _bounded(text: str) -> str:
+    """Return *text* without the middle of what is very long: it quotes what users and servers have written.
+
+    A word of more than 256 letters loses its middle, and so does a text of more than 4,000.
+    """
+    # Escapes count as they are printed.
+    words = re.sub(
+        rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: elided(word[0], _LONGEST_WORD), printable_lines(text)
+    )
+    return elided(words, _LONGEST_TEXT)
 
 
 def _of_stopped_sandbox(error: ArenaTopoError) -> ArenaTopoError | None:

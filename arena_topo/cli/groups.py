@@ -60,11 +60,11 @@ class CommandGroup(click.Group):
             args = [*args[1:], "--help"]
         # Of the names of commands that are written like flags, click would say that there is no such flag.
         args = [self.canonical(args[0]), *args[1:]] if args else args
-        # A lone flag is --help or --version, which start faster without kubectl's flags.
-        if len(args) > 1 and args[0].startswith("-"):
+        # --help and --version start faster without kubectl's flags.
+        if args and args[0].startswith("-") and args[0] not in ("-h", "--help", "--help-all", "--version"):
             from arena_topo.cli.options.common import hoist
 
-            args = hoist(args)
+            args = hoist(args, checked=not ctx.resilient_parsing)
         # A file says by itself what is in it: a manifest as with kubectl, or flags of a kind of job.
         if self._of_file and args and args[0].startswith("-") and any(map(_names_file, args)):
             # An unfinished line is completed as far as it goes.
@@ -128,7 +128,7 @@ def _refused(ctx: click.Context, name: str) -> click.Command | None:
 
 
 class Entry(NamedTuple):
-    """A command: where it is (``module:attribute`` of ``commands/``), its help, and the heading that it stands under.
+    """A command: where it is (``module:attribute`` of ``commands/``), its help, and its heading.
 
     Without a heading it is only named, for most users never need it; ``--help-all`` shows its help as well.
     """

@@ -71,7 +71,7 @@ REFUSED: Mapping[str, _Refused] = {
     "scalein": _SCALE,
     "scaleout": _SCALE,
     "logviewer": _Refused(
-        "it finds a page of kubernetes-dashboard, which few clusters have",
+        "it opens a page of kubernetes-dashboard, which few clusters have",
         "arena-topo logs -f JOB prints the log",
     ),
     # Arena's flags.
@@ -80,7 +80,7 @@ REFUSED: Mapping[str, _Refused] = {
     "--helm-binary": _Refused("arena-topo renders jobs by itself, without Helm", "leave it out"),
     "--starting-timeout": _Refused(
         "the TFJob of the Kubeflow training operator has no such field",
-        "--wait=10m waits that long for a place, and then gives up",
+        "--wait=10m waits that long for a placement, and then gives up",
     ),
     # Words of other programs.
     "--grep": _Refused("lines are chosen by --include and --exclude", "use --include=REGEX"),

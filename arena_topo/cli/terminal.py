@@ -32,6 +32,7 @@ _PERIOD = 2.0
 """Seconds between two looks at what changes."""
 _OF_STYLE = {"warning": Level.WARN, "error": Level.ERROR, "hint": Level.ERROR}
 _shown = Level.INFO
+_is_drawn = False
 
 
 def show_from(level: Level) -> None:
@@ -49,6 +50,7 @@ def say(text: str, *, style: str = "") -> None:
     text = printable_lines(text)
     if _OF_STYLE.get(style, Level.INFO) < _shown:
         return
+    erase()
     if width := columns(sys.stderr):
         text = broken_between_words(text, width)
     colour = wants_colour(sys.stderr)
@@ -203,6 +205,69 @@ def _words(text: str) -> Iterator[str]:
             begun = []
     # A backtick that nothing closes quotes nothing.
     yield from begun
+
+
+_QUIET = 2.0
+"""Seconds of waiting that nobody wonders about."""
+
+_LONG = 10.0
+"""Seconds of a pause that is counted down."""
+
+
+class Elapsed:
+    """Passes the time between two looks, and shows on a terminal how much of it has passed.
+
+    For example ``... 1m05s``, with *limit* seconds ``... 1m05s of 2m``, in a long pause ``... 1m55s left``.
+    What was drawn is gone before anything else is printed. *clock* and *sleep* are those of ``time``.
+    """
+
+    def __init__(
+        self,
+        limit: float = 0.0,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._limit, self._clock, self._sleep = limit, clock, sleep
+        self._began: float | None = None
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep for some *seconds*."""
+        end = self._clock() + seconds
+        try:
+            while (left := end - self._clock()) > 0:
+                self.show(left if seconds > _LONG else 0.0)
+                self._sleep(min(left, 1.0))
+        finally:
+            erase()
+
+    def show(self, left: float = 0.0) -> None:
+        """Draw how much time has passed, or how much is *left* of a pause; ``erase`` takes it away."""
+        if not sys.stderr.isatty() or os.environ.get("TERM") == "dumb" or _shown > Level.INFO:
+            return
+        from arena_topo.model.text.words import written_duration
+
+        now = self._clock()
+        self._began = now if self._began is None else self._began
+        passed = now - self._began
+        of = f" of {written_duration(self._limit)}" if self._limit else ""
+        text = f"{written_duration(round(left))} left" if left else f"{written_duration(round(passed))}{of}"
+        if left or passed >= _QUIET:
+            _draw(f"... {text}")
+
+
+def _draw(text: str) -> None:
+    global _is_drawn  # noqa: PLW0603  # one process has one stderr
+    _is_drawn = bool(text)
+    # To the beginning of the line, of which nothing else stays.
+    sys.stderr.write(f"\r{text}\x1b[K")
+    sys.stderr.flush()
+
+
+def erase() -> None:
+    """Take away what ``Elapsed`` has drawn."""
+    if _is_drawn:
+        _draw("")
 
 
 def shown_again(show: Callable[[], None]) -> NoReturn:

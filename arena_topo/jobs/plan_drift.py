@@ -5,11 +5,15 @@ from collections.abc import Iterator, Sequence
 from arena_topo.jobs.conditions import has_ended
 from arena_topo.kinds.table import kind_of
 from arena_topo.model.job_view import PlannedWorker, PlanView
+from arena_topo.model.keys import PIN_NODES
 from arena_topo.model.kind import number_of, pod_name_at
 from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import (
     MOST_AHEAD,
+    MOST_WORKERS,
+    Enforcement,
     PlanRecord,
+    Slot,
     Stage,
     StartEstimate,
     UnreadablePlan,
@@ -20,6 +24,7 @@ from arena_topo.model.plan_record import (
 )
 from arena_topo.model.text.words import plural
 from arena_topo.pin.gates import is_gated
+from arena_topo.pin.run_lists import decoded
 
 _MOST_NAMES = 5
 """Workers that the message names: it is one line, and a gang may have thousands."""
@@ -28,16 +33,17 @@ _MOST_NAMES = 5
 def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     """Return the plan of *job* compared with its *pods*, None for a job without one."""
     text = plan_text(job)
-    if text is None:
-        return None
     try:
-        record = decode(text)
+        record = pinned_record(job) if text is None else decode(text)
     except UnreadablePlan as error:
         # The job itself can be shown anyway.
         return PlanView(message=str(error))
+    if record is None:
+        return None
     names = _names(job, record, pods)
     nodes = {name: slot.node for name, slot in zip(names, record.slots, strict=True)}
-    moved = tuple(_moved_pods(nodes, pods))
+    # Pins name nodes by their hostname labels, which need not be their names.
+    moved = () if text is None else tuple(_moved_pods(nodes, pods))
     waits = record.stage is Stage.WAITING and not has_ended(job)
     return PlanView(
         message=_message(job, record, names, pods, moved),
@@ -57,12 +63,30 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     )
 
 
+def pinned_record(job: Object) -> PlanRecord | None:
+    """Return the plan by which the templates of *job* are pinned, None where they are not.
+
+    A job that Kueue has admitted by the answer of our check has no other record of its plan.
+    """
+    annotations = {
+        key: value
+        for replicas in kind_of(job).replicas(job)
+        for key, value in ((replicas.template.get("metadata") or {}).get("annotations") or {}).items()
+    }
+    try:
+        nodes = decoded(str(annotations[PIN_NODES]), MOST_WORKERS) if PIN_NODES in annotations else []
+    except ValueError:
+        nodes = []
+    if not nodes:
+        return None
+    slots = tuple(Slot(number, node, None) for number, node in enumerate(nodes))
+    return PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.ADMISSION)
+
+
 def _start(record: PlanRecord) -> StartEstimate:
     """Return when the job of *record*, which waits, starts, or why there is no estimate."""
     if not record.position:
-        return StartEstimate(
-            unknown="no controller has it in its queue; arena-topo plan with --when shows what has to end first"
-        )
+        return StartEstimate(unknown="no controller has it in its queue")
     if record.estimate:
         return record.estimate
     ahead = record.position - 1
@@ -110,7 +134,7 @@ def _message(
 ) -> str:
     name = job["metadata"]["name"]
     if record.stage is not Stage.CONFIRMED:
-        return "the job ended without a place" if has_ended(job) else _unfinished_text(name, record)
+        return "the job ended before it was placed" if has_ended(job) else _unfinished_text(name, record)
     placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
     running = sum(each in placed for each in names)
     workers = pods_text(record)

@@ -77,7 +77,7 @@ class GrowthPlanner:
         if isinstance(found, Infeasible):
             name, more = self.job["metadata"]["name"], 1 if self.fewer else self.most
             raise DoesNotFit(
-                f"there is no place for {plural(more, 'more worker')} of {name}: {waiting_reason(found)}",
+                f"there is no room for {plural(more, 'more worker')} of {name}: {waiting_reason(found)}",
                 hint="it stays as it is; "
                 + (
                     f"retry when jobs have ended: arena-topo scale {name} --grow"
@@ -198,7 +198,7 @@ def elastic_job(served: ServedJob) -> ElasticJob:
     pods = pods_of_job(kind, job)
     if record and len(record.slots) < pods:
         raise UsageError(
-            f"{name} has {plural(pods, 'worker')} and places for {len(record.slots)}: somebody changed the number without them",
+            f"{name} has {plural(pods, 'worker')} and a plan for {len(record.slots)}: somebody changed the number without a plan",
             hint=f"arena-topo suspend {name} and resume {name} plan it again in that size",
         )
     # Places of workers that were taken away are free again.

@@ -6,7 +6,8 @@ them all.
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from arena_topo.errors import Forbidden, JobFailed, NotFound
 from arena_topo.jobs.conditions import (
@@ -25,7 +26,7 @@ from arena_topo.kinds.names import is_chief
 from arena_topo.kube.resources import EVENTS, Resource
 from arena_topo.kube.session import Session
 from arena_topo.model import keys
-from arena_topo.model.job_view import Goal, Instance, JobEvent, JobStatus, JobView, PlanView
+from arena_topo.model.job_view import Goal, Instance, JobEvent, JobStatus, JobView, MoveView, PlanView
 from arena_topo.model.keys import GANG_GATE
 from arena_topo.model.kind import (
     Kind,
@@ -33,7 +34,9 @@ from arena_topo.model.kind import (
     chief_title,
     is_planned,
     is_suspended,
+    number_of,
     planned_noun,
+    pod_name_at,
 )
 from arena_topo.model.objects import Object
 from arena_topo.model.text.documents import Each, Part, count, fitted, text
@@ -43,6 +46,7 @@ from arena_topo.model.text.quantity import amount, parse_instant
 # What would help a job, or where to look, as ``get`` and ``describe`` say it: the next command to type.
 
 STARTS_BY_ITSELF = "it starts by itself; who holds the GPUs: arena-topo top node"
+_WHAT_ENDS_FIRST = "arena-topo plan with --when shows what has to end first"
 """What is left to do about a job that waits in a queue."""
 
 
@@ -54,10 +58,10 @@ def advice(kind: Kind, job: Object, pods: Sequence[Object], status: JobStatus, c
     gated = [pod["metadata"]["name"] for pod in pods if _waits_at_our_gate(pod)]
     # Only a recreated worker waits while others run: submit releases a gang as a whole.
     if gated and len(gated) < sum(kind.member(pod) is not None for pod in pods):
-        return f"{gated[0]} was recreated and waits for its place; release it with: arena-topo resume {name}"
+        return f"{gated[0]} was recreated and waits at its gate; release it with: arena-topo resume {name}"
     if gated:
         return (
-            f"the {planned_noun(kind)}s wait for their places; "
+            f"the {planned_noun(kind)}s wait at their gates; "
             f"if no submit is running any more: arena-topo resume {name}"
         )
     if status is JobStatus.SUSPENDED:
@@ -82,8 +86,15 @@ def _waits_at_our_gate(pod: Object) -> bool:
 
 # What happened to a job: the events of the job itself and of everything that belongs to it.
 
-_PART = re.compile(r"launcher(-[a-z0-9]+)?|worker(-\d+(-gpus)?)?|gang|config|ssh")
-"""What follows the job's name: its pods and their batch Job or StatefulSet, claims, pod group, and files."""
+_PART = re.compile(
+    r"launcher(-[a-z0-9]+)?|(worker|master|chief|ps|evaluator|node)(-\d+){0,2}(-[a-z0-9]{5}|-gpus)?|\d+-[a-z0-9]{5}"
+    r"|gang|config|ssh"
+)
+"""What follows the job's name: its pods, of whatever kind it is, and their batch Job or StatefulSet, claims,
+pod group, and files."""
+
+_NEVER_PARTS = frozenset({"MPIJob", "PyTorchJob", "TFJob", "TrainJob"})
+"""Kinds of jobs of which none belongs to another job, whatever it is called."""
 
 _MOST = 10_000
 """Events of a namespace that are looked at."""
@@ -114,7 +125,7 @@ def event_of_job(item: Object, job: str) -> JobEvent | None:
     about = item.get("involvedObject") or {}
     kind, name = str(about.get("kind") or ""), str(about.get("name") or "")
     # Another job may be called like a part of this one.
-    if name != job and (kind == "MPIJob" or not _part_of(job, name)):
+    if name != job and (kind in _NEVER_PARTS or not _part_of(job, name)):
         return None
     return JobEvent(
         source=f"{kind.lower()}/{name}",
@@ -187,6 +198,11 @@ def job_view(
     instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_sort_key))
     # Pods of a job that has ended or is suspended may still be listed, and hold no GPUs any more.
     active = status in (JobStatus.PENDING, JobStatus.RUNNING)
+    message = _message(kind, job, pods, status, chief)
+    next_step = advice(kind, job, pods, status, chief)
+    # While it has no place, its pods wait for nothing else.
+    if plan and plan.reason and status is JobStatus.PENDING:
+        message, next_step = plan.message, STARTS_BY_ITSELF if plan.position else _WHAT_ENDS_FIRST
     return JobView(
         name=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
@@ -201,18 +217,62 @@ def job_view(
         requested_gpus=requested_gpus(kind, job),
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
         workers=sum(role.count for role in roles if is_planned(kind, role.role)),
-        message=_message(kind, job, pods, status, chief),
-        advice=advice(kind, job, pods, status, chief) or (STARTS_BY_ITSELF if plan and plan.position else ""),
+        message=message,
+        advice=next_step or (STARTS_BY_ITSELF if plan and plan.position else ""),
         plan=plan,
+        moves=(moves := _moves(kind, job, pods))[0],
+        moved=moves[1],
         manifest=job,
         kind=kind.kind,
         group=kind.group,
     )
 
 
+_CLOCKS = timedelta(seconds=5)
+"""How much later the operator's clock may be than the server's, to the second."""
+
+
+def _moves(kind: Kind, job: Object, pods: Sequence[Object]) -> tuple[tuple[MoveView, ...], str]:
+    """Return the moves of workers of *job* since it started, and what they are in one line."""
+    if keys.MOVES not in (job["metadata"].get("annotations") or {}):
+        return (), ""
+
+    # Hardly any job has them.
+    from arena_topo.model.moves import moves_of, moves_text
+
+    started = (job.get("status") or {}).get("startTime")
+    since = parse_instant(started) if started else None
+    placed = {number_of(kind, job, pod) for pod in pods if (pod.get("spec") or {}).get("nodeName")}
+    moves = [
+        # Nobody notes that one who waited has got its old node again.
+        replace(move, workers={number: each for number, each in move.workers.items() if number not in placed})
+        if move.waits
+        else move
+        for move in moves_of(job)
+        if since is None or move.at >= since - _CLOCKS
+    ]
+    moves = [move for move in moves if move.count]
+    views = tuple(
+        MoveView(
+            move.at,
+            move.why,
+            tuple((pod_name_at(kind, job, number), *nodes) for number, nodes in sorted(move.workers.items())),
+            move.waits,
+            move.more,
+        )
+        for move in moves
+    )
+    workers = sum(role.count for role in kind.replicas(job) if is_planned(kind, role.role))
+    return views, moves_text(moves, workers)
+
+
 def _plan(job: Object, pods: Sequence[Object]) -> PlanView | None:
-    # Values of plans take their time to import, and most jobs of others have no plan.
-    if keys.PLAN not in (job["metadata"].get("annotations") or {}):
+    # Values of plans take their time to import, and most jobs of others have no plan. Where our check gave a
+    # job in a queue of Kueue its nodes, they stand in its templates.
+    metadata = job["metadata"]
+    if keys.PLAN not in (metadata.get("annotations") or {}) and keys.KUEUE_QUEUE not in (
+        metadata.get("labels") or {}
+    ):
         return None
 
     # Jobs without a plan need nothing of it: get and list of them start a tenth faster.

@@ -14,6 +14,9 @@ from arena_topo.kube.session import Session
 from arena_topo.model.job_view import Goal, JobStatus, JobView
 from arena_topo.model.text.words import written_duration
 
+_TICK = 1.0
+"""Seconds."""
+
 
 def wait_for(
     session: Session,
@@ -21,13 +24,14 @@ def wait_for(
     goal: Goal,
     *,
     timeout: float = 0.0,
+    tick: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> JobView | None:
     """Return job *name* as it was last seen, once it has reached *goal*.
 
-    *timeout* in seconds, 0 for no limit. A job that has succeeded was running. Raises ``JobFailed`` once the
-    goal is out of reach because the job failed, ``NotFound`` where there is no such job (any more),
-    ``WaitTimeout``.
+    *timeout* in seconds, 0 for no limit; *tick* is called about once a second meanwhile. A job
+    that has succeeded was running. Raises ``JobFailed`` once the goal is out of reach because the job failed,
+    ``NotFound`` where there is no such job (any more), ``WaitTimeout``.
     """
     deadline = clock() + timeout if timeout else None
     with _outlasting(session, deadline, clock) as patient:
@@ -38,12 +42,14 @@ def wait_for(
             seen = job or seen
             if _reached(patient, name, job, goal):
                 return seen
-            # A list or a view takes its time too, so what is left may be below zero.
-            left = None if deadline is None else deadline - clock()
-            if left is not None and (left <= 0 or not watch.wait(left)):
-                raise _timeout(name, job, goal)
-            if left is None:
-                watch.wait()
+            is_changed = False
+            while not is_changed:
+                # A list or a view takes its time too, so what is left may be below zero.
+                left = _TICK if deadline is None else deadline - clock()
+                if left <= 0:
+                    raise _timeout(name, job, goal)
+                tick()
+                is_changed = watch.wait(min(left, _TICK))
 
 
 @contextmanager

@@ -263,7 +263,7 @@ class Pane(Vertical):
         columns = fitting_columns(table, rows, max(self.size.width - 2, 1))
         order = table.orders[self.order % len(table.orders)]
         title = Text(f"{self.number} {printable(table.title)}", style="bold")
-        title.append(f"  {len(rows)}" + (f" by {order}" if order else ""), style="dim")
+        title.append(f"  {len(rows)}" + (f", sorted by {order}" if order else ""), style="dim")
         self.query_one(".title", Static).update(title)
         if self._shown == (table, rows, columns):
             return

@@ -19,6 +19,7 @@ from arena_topo.model.plan import Prediction, Transport
 from arena_topo.model.reports import JobKey, LinkUse, Overview
 from arena_topo.model.text.quantity import short_duration
 from arena_topo.model.text.words import last_part, natural_sort_key, plural
+from arena_topo.output.job import ready_text
 from arena_topo.output.text import Line, Span
 from arena_topo.output.topology import Domain, available, cluster_domains, remarks, state_marks
 
@@ -207,14 +208,13 @@ def _key(job: JobView) -> JobKey:
 def _job_row(
     job: JobView, use: LinkUse | None, snapshot: Snapshot, *, everywhere: bool, of_kinds: bool
 ) -> Row:
-    running = sum(1 for one in job.instances if not one.chief and one.status == "Running")
     prediction = use.prediction if use else None
     cells: list[Line] = [
         *([[Span(job.namespace, "")]] if everywhere else []),
         [Span(job.name, "bold")],
         *([[Span(job.kind, "dim")]] if of_kinds else []),
         [Span(job.status.value, _STATUS_STYLES[job.status])],
-        [Span(f"{running}/{job.workers}", "")],
+        [Span(ready_text(job), "")],
         [Span(str(job.requested_gpus), "")],
         [Span(short_duration(job.duration), "")],
         [Span(_where(use, snapshot), "")],

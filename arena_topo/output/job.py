@@ -16,9 +16,9 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from arena_topo.model.job_view import Instance, JobEvent, JobStatus, JobView, PlanView, QueueView
+from arena_topo.model.job_view import Instance, JobEvent, JobStatus, JobView, MoveView, PlanView, QueueView
 from arena_topo.model.text.quantity import short_duration
-from arena_topo.model.text.words import printable
+from arena_topo.model.text.words import plural, printable
 from arena_topo.output.text import Fitted, Paint, fitted, tabulate
 
 _NONE = "N/A"
@@ -121,7 +121,40 @@ def job_document(job: JobView) -> dict[str, Any]:
         "advice": job.advice,
         "plan": _plan_document(job.plan) if job.plan else None,
         "queue": _queue_document(job.queue) if job.queue else None,
+        **({"moves": [_move_document(move) for move in job.moves]} if job.moves else {}),
     }
+
+
+def _move_document(move: MoveView) -> dict[str, Any]:
+    return {
+        "at": move.at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": move.why,
+        "workers": [{"name": name, "from": before, "to": after} for name, before, after in move.workers],
+        "waitsFor": move.waits,
+        "more": move.more,
+    }
+
+
+def saved_document(job: JobView) -> dict[str, Any]:
+    """Return the document of *job* with its manifest, from which it can be run again after it was deleted."""
+    from arena_topo.manifest.fresh import as_submitted
+
+    return {**job_document(job), "manifest": as_submitted(job.manifest)}
+
+
+def described_document(job: JobView, events: Sequence[JobEvent] | None) -> dict[str, Any]:
+    """Return the document of *job* with its *events*."""
+    listed = [
+        {
+            "object": event.source,
+            "type": event.kind,
+            "reason": event.reason,
+            "message": event.message,
+            "lastSeen": event.last_seen.isoformat(),
+        }
+        for event in events or ()
+    ]
+    return {**job_document(job), "events": listed}
 
 
 def _plan_document(plan: PlanView) -> dict[str, Any]:
@@ -165,9 +198,9 @@ def _standing_document(waiting: PlanView | QueueView) -> dict[str, Any]:
 
 
 def start_line(job: JobView) -> str:
-    """Return when *job* starts, and after which others; empty for one that does not wait."""
+    """Return when *job* starts, and after which others; empty for one that does not wait, or in no queue."""
     waiting = job.queue or job.plan
-    if waiting is None or waiting.start is None:
+    if waiting is None or waiting.start is None or not (job.queue or waiting.position):
         return ""
     from arena_topo.output.plan import after_text, waiting_text
 
@@ -175,7 +208,7 @@ def start_line(job: JobView) -> str:
 
 
 def _queue_line(job: JobView) -> str:
-    """Return why *job* waits for a place, its number in the queue, and when it starts; empty if it does not wait.
+    """Return why *job* is queued, its position, and when it starts; empty if it does not wait.
 
     For example, ``number 2 in the queue, starts in about 40m (25m to 1h10m): 3 nodes have < 8 free GPUs``.
     """
@@ -249,7 +282,7 @@ def events_text(events: Sequence[EventRow], *, now: datetime, width: int | None 
 
 
 def gpus_text(job: JobView, uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None) -> str:
-    """Return the GPUs of each instance, by index; GPUs that were not measured have the index that was planned, or N/A.
+    """Return the GPUs of each instance; unmeasured GPUs have the planned index, or N/A.
 
     Columns for which *width* has no room are left out.
     """
@@ -303,6 +336,7 @@ _HEADINGS = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(All
 SPARE = ("TRAINER", "NODE", "GPU(Allocated)", "DURATION", "AGE", "GPU(Requested)")
 """The headings of columns that go where there is no room, the first first."""
 _WIDE = ("WORKERS", "PRIORITY", "REASON")
+_SHORT_SPARE = ("KIND", "DURATION", "WHERE", "GPUS")
 _TOP = (
     "NAME",
     "STATUS",
@@ -355,6 +389,61 @@ def job_row(job: JobView, *, namespaces: bool = False, wide: bool = False) -> tu
     )
     more = (str(job.workers), job.priority or _NONE, _queue_line(job) or job.message or _NONE)
     return (*((job.namespace,) if namespaces else ()), *cells, *(more if wide else ()))
+
+
+def fitted_jobs(
+    jobs: Sequence[JobView], width: int, *, namespaces: bool = False, all_columns: bool = False
+) -> Fitted:
+    """Return the table of *jobs* for people, on a terminal of *width* columns.
+
+    *all_columns*: also those for kinds and reasons that no job of these needs, as further ones may.
+    """
+    rows = [short_job_row(job, namespaces=namespaces) for job in jobs]
+    headings = (
+        *(("NAMESPACE",) if namespaces else ()),
+        *("NAME", "KIND", "STATUS", "READY", "GPUS", "DURATION", "WHERE", "REASON"),
+    )
+    hidden = set()
+    if not all_columns and len({job.kind for job in jobs}) < 2:
+        hidden.add("KIND")
+    if not all_columns and not any(row[-1] for row in rows):
+        hidden.add("REASON")
+    kept = [place for place, heading in enumerate(headings) if heading not in hidden]
+    table = fitted(
+        [[row[place] for place in kept] for row in (headings, *rows)],
+        width,
+        spare=_SHORT_SPARE,
+        cut="REASON" not in hidden,
+        least=20,
+    )
+    return replace(table, kept=[kept[place] for place in table.kept])
+
+
+def short_job_row(job: JobView, *, namespaces: bool = False) -> tuple[str, ...]:
+    """Return the cells of *job* in the table for people."""
+    nodes = {one.node for one in _workers(job) if one.node}
+    where = next(iter(nodes)) if len(nodes) == 1 else plural(len(nodes), "node") if nodes else ""
+    return (
+        *((job.namespace,) if namespaces else ()),
+        job.name,
+        job.kind,
+        job.status.value,
+        ready_text(job),
+        str(job.requested_gpus),
+        short_duration(job.duration),
+        where,
+        (_queue_line(job) or job.message).removeprefix("waits for a placement: "),
+    )
+
+
+def ready_text(job: JobView) -> str:
+    """Return how many of the workers of *job* run: ``3/4``."""
+    return f"{sum(one.status == 'Running' for one in _workers(job))}/{job.workers}"
+
+
+def _workers(job: JobView) -> list[Instance]:
+    # The launcher of an MPI job computes nothing; the chief of any other kind is one of its workers.
+    return [one for one in job.instances if not (one.chief and job.kind == "MPIJob")]
 
 
 def _chief_address(job: JobView) -> str:
@@ -448,10 +537,16 @@ def folded_events(events: Sequence[JobEvent]) -> list[JobEvent]:
     return sorted(folded, key=lambda event: event.last_seen)
 
 
-def fitted_events(events: Sequence[JobEvent], now: datetime, width: int | None = None) -> Fitted:
-    """Return the table of *events*, in their order, as far as *width* has room for it."""
+def fitted_events(
+    events: Sequence[JobEvent], now: datetime, width: int | None = None, *, folded: bool = False
+) -> Fitted:
+    """Return the table of *events*, in their order, as far as *width* has room for it.
+
+    Those that are *folded* are told apart by their reasons: the object is only that of the last one.
+    """
     rows = [_EVENT_HEADINGS, *(event_row(event, now) for event in events)]
-    return fitted(rows, width, spare=("TYPE", "LAST SEEN", "REASON"), words=True, least=32)
+    spare = ("TYPE", "OBJECT", "LAST SEEN") if folded else ("TYPE", "LAST SEEN", "REASON")
+    return fitted(rows, width, spare=spare, words=True, least=32)
 
 
 def job_page(
@@ -479,8 +574,11 @@ def job_page(
         parts.append(f"\nWhy {job.status.value.lower()}:\n  {printable(job.message)}\n")
     if job.advice:
         parts.append(f"\nNext:\n  {printable(job.advice)}\n")
-    if job.plan:
+    # What keeps it waiting is said already.
+    if job.plan and job.plan.message != job.message:
         parts.append(_plan_section(job, job.plan, room))
+    if job.moves:
+        parts.append(_moves_section(job, room))
     if start := start_line(job):
         parts.append(f"\nStart:\n  {printable(start)}\n")
     parts.append(_instances_section(job, paint, room))
@@ -491,7 +589,7 @@ def job_page(
     else:
         in_time = sorted(events, key=lambda event: event.last_seen)
         shown = in_time if all_events else folded_events(in_time)
-        parts.append("\nEvents:\n" + _section(fitted_events(shown, now, room), paint))
+        parts.append("\nEvents:\n" + _section(fitted_events(shown, now, room, folded=not all_events), paint))
         if len(shown) < len(events):
             parts.append(f"  ({len(events)} in all: --events)\n")
     return "".join(parts)
@@ -501,7 +599,8 @@ def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
     lines = [f"\nPlan:\n  {printable(plan.message)}\n"]
     # Each fact on a line of its own, below the first.
     first, *others = plan.enforced.split("; ") if plan.enforced else [""]
-    lines += [f"  enforced: {first}\n"] * bool(first) + [f"            {fact}\n" for fact in others]
+    # By two blanks, so that what is too long continues below itself.
+    lines += [f"  enforced:  {first}\n"] * bool(first) + [f"             {fact}\n" for fact in others]
     if plan.workers:
         nodes = {instance.name: instance.node for instance in job.instances}
         rows = [("WORKER", "PLANNED NODE", "PLANNED GPUS", "RUNS ON")]
@@ -518,16 +617,39 @@ def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
     return "".join(lines)
 
 
+def _moves_section(job: JobView, room: int | None) -> str:
+    lines = [f"\nMoved:\n  {printable(job.moved)}\n"]
+    rows = [("WHEN", "WORKER", "FROM", "TO", "WHY")]
+    for move in job.moves:
+        why = f"{move.why}; {move.waits}" if move.waits else move.why
+        rows += [
+            (local_time(move.at), name, before, after or "waits", why) for name, before, after in move.workers
+        ]
+        rows += [(local_time(move.at), f"and {move.more} more", "", "", why)] * bool(move.more)
+    lines.append(_section(fitted(rows, room, spare=("WHEN",), words=True)))
+    return "".join(lines)
+
+
 def _instances_section(job: JobView, paint: Paint | None, room: int | None) -> str:
     if not job.instances:
         return "\nInstances:\n  none\n"
+    reasons = [_reason(instance) for instance in job.instances]
+    # A gang waits for one thing, which is said once.
+    shared = reasons[0] if len(reasons) > 1 and len(set(reasons)) == 1 else ""
     rows = [(*_INSTANCE_HEADINGS, "REASON")]
-    rows += [(*instance_row(instance), instance.reason) for instance in job.instances]
+    rows += [(*instance_row(one), reason) for one, reason in zip(job.instances, reasons, strict=True)]
     # Where no instance has one, a column for reasons takes room from others.
-    if room is not None and not any(instance.reason for instance in job.instances):
+    if shared or (room is not None and not any(reasons)):
         rows = [row[:-1] for row in rows]
     table = fitted(rows, room, spare=(*_INSTANCE_SPARE, "NODE"), words=rows[0][-1] == "REASON")
-    return "\nInstances:\n" + _section(table, paint)
+    each = f"  (each of them: {printable(shared)})\n" if shared else ""
+    return "\nInstances:\n" + _section(table, paint) + each
+
+
+def _reason(instance: Instance) -> str:
+    """Return what the reason of *instance* says beyond its status."""
+    reason = instance.reason.removeprefix(instance.status)
+    return instance.reason if reason == instance.reason else reason.removeprefix(": ")
 
 
 def _section(table: Fitted, paint: Paint | None = None) -> str:

@@ -23,7 +23,7 @@ _ESCAPES = (
 
 
 _UPPER_CONTROLS = rb"\xc2+[\x80-\x9f]"
-"""The controls of the upper half as UTF-8 writes them; more of its first byte would make another one of what is left."""
+"""The upper half of the controls in UTF-8; stripping more of its first byte could create another one."""
 
 
 Printer = Callable[[LogLine], bytes]
@@ -39,7 +39,7 @@ def printer(form: str, *, prefix: bool, colour: bool, strip: bool, timestamps: b
     def printed(line: LogLine) -> bytes:
         text = without_controls(line.text) if strip else line.text
         if form == "json":
-            return _json_line(line, text)
+            return json.dumps(line_document(line, text), ensure_ascii=False).encode() + b"\n"
         stamped = line.stamp + b" " + text if timestamps and line.stamp else text
         if form == "raw" or not prefix:
             return stamped
@@ -62,9 +62,11 @@ def _name(instance: str, *, colour: bool) -> bytes:
     return f"\x1b[{_COLOURS[crc32(instance.encode()) % len(_COLOURS)]}m{instance}\x1b[0m".encode()
 
 
-def _json_line(line: LogLine, text: bytes) -> bytes:
-    document = {
+def line_document(line: LogLine, text: bytes) -> dict[str, str | int | None]:
+    """Return *line* as JSON has it, with *text* in place of its own."""
+    return {
         "time": line.stamp.decode(),
+        "job": line.job,
         "instance": line.instance,
         "role": line.role,
         "index": line.index,
@@ -74,4 +76,3 @@ def _json_line(line: LogLine, text: bytes) -> bytes:
         # What is no UTF-8 cannot be in JSON.
         "line": text.rstrip(b"\r\n").decode(errors="replace"),
     }
-    return json.dumps(document, ensure_ascii=False).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Plans in every form: a placement or why there is none, when a job starts, what is reserved, what scaling changes."""
+"""Plans in every form: a placement or a refusal, when a job starts, reservations, and effects of scaling."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -30,6 +30,7 @@ from arena_topo.model.plan import (
 from arena_topo.model.plan_record import PlanRecord, StartEstimate, placed_text
 from arena_topo.model.reports import Finding, State
 from arena_topo.model.text.words import (
+    counted_role,
     last_part,
     placed_words,
     plural,
@@ -57,7 +58,7 @@ _HEADER = ("NODE", "WORKERS", "NUMA", "CPUS", "SWITCHES", "NICS", "HELD")
 
 
 def alignment_lines(shares: Sequence[NodeShare]) -> Iterator[Line]:
-    """Yield the table of the NUMA nodes, switches and NICs of each worker, and what holds it there; nothing where unknown."""
+    """Yield the table of each worker's NUMA nodes, switches and NICs, and what holds it there, if known."""
     rows = list(_rows(shares))
     if not rows:
         return
@@ -72,7 +73,7 @@ def alignment_lines(shares: Sequence[NodeShare]) -> Iterator[Line]:
 
 
 def alignment_text(shares: Sequence[NodeShare]) -> str:
-    """Return on which NUMA nodes the workers are and whether that is enforced, in one sentence; empty where unknown.
+    """Return in one sentence the workers' NUMA nodes and whether they are enforced; empty if unknown.
 
     Of a gang on one node it says so of each worker.
     """
@@ -189,7 +190,7 @@ def _spread_text(spread: GroupSpread | None) -> str:
 
 
 def spreads_text(groups: Sequence[GroupPlaces], spreads: Sequence[GroupSpread | None] = ()) -> str:
-    """Return the spread of every axis in one cell, such as ``tp 1, pp 1, dp 3 racks``; *spreads* in place of the plan's."""
+    """Return the spread of every axis, such as ``tp 1, pp 1, dp 3 racks``; *spreads* replace the plan's."""
     if not groups:
         return "-"
     figures = spreads or [places.spread for places in groups]
@@ -229,7 +230,7 @@ def estimate_text(estimate: StartEstimate, now: datetime) -> str:
 
 
 def waiting_text(estimate: StartEstimate, now: datetime) -> str:
-    """Return when a job starts that still waits at *now*: estimates that were made before may not have come true."""
+    """Return when a job that still waits at *now* starts; an old estimate may not have come true."""
     if estimate.likely is None or estimate.latest is None or estimate.likely > now:
         return estimate_text(estimate, now)
     if estimate.latest <= now:
@@ -238,7 +239,7 @@ def waiting_text(estimate: StartEstimate, now: datetime) -> str:
 
 
 def after_text(estimate: StartEstimate) -> str:
-    """Return what has to end first: ``after default/a (its deadline) and 2 other jobs``; empty if nothing has to, or if that is unknown."""
+    """Return what has to end first: ``after default/a (its deadline) and 2 other jobs``; empty if unknown."""
     named = [
         f"{name} ({basis})"
         for name, basis in list(zip(estimate.after, estimate.basis, strict=True))[:_MOST_NAMED]
@@ -266,7 +267,7 @@ def _instant(at: datetime | None) -> str | None:
 
 
 def _rough(at: datetime, now: datetime) -> str:
-    """Return the time from *now* to *at*; seconds of an estimate of more than some minutes would only look exact."""
+    """Return the time from *now* to *at*, without seconds after some minutes: they would only look exact."""
     seconds = max((at - now).total_seconds(), 0.0)
     return written_duration(round(seconds / _MINUTE) * _MINUTE if seconds >= 10 * _MINUTE else round(seconds))
 
@@ -299,14 +300,8 @@ def render_plan(
     match form:
         case "json" | "yaml":
             from arena_topo.output.text import document
-            from arena_topo.topology.files import API_VERSION
 
-            kind = "GangPlan" if verdict.by_role else "Plan"
-            fits = isinstance(verdict, Placement)
-            body = {"apiVersion": API_VERSION, "kind": kind, "name": name, "fits": fits, **_document(verdict)}
-            if starts:
-                body["when"] = estimate_document(starts[0])
-            return document(body, form)
+            return document(plan_document(name, verdict, starts[0] if starts else None), form)
         case "svg" | "html":
             if verdict.by_role:
                 raise UsageError(
@@ -336,6 +331,18 @@ _KEYS = {
 """The keys of an answer's document, which programs read, by whether the pods differ by role."""
 
 
+def plan_document(name: str, verdict: Verdict, start: StartEstimate | None = None) -> dict[str, Any]:
+    """Return the plan of the job *name* as JSON and YAML have it, with its *start* where that is known."""
+    from arena_topo.topology.files import API_VERSION
+
+    kind = "GangPlan" if verdict.by_role else "Plan"
+    fits = isinstance(verdict, Placement)
+    body = {"apiVersion": API_VERSION, "kind": kind, "name": name, "fits": fits, **_document(verdict)}
+    if start:
+        body["when"] = estimate_document(start)
+    return body
+
+
 def _document(verdict: Verdict) -> dict[str, Any]:
     from arena_topo.output.text import plain
 
@@ -343,6 +350,9 @@ def _document(verdict: Verdict) -> dict[str, Any]:
     # Only a job with --parallel has groups.
     if isinstance(verdict, Placement) and verdict.groups:
         body["groups"] = plain(verdict.groups)
+    # Only where ranks do not follow the numbers of the pods.
+    if isinstance(verdict, Placement) and verdict.ranks:
+        body["ranks"] = list(verdict.ranks)
     if isinstance(verdict, Infeasible) and verdict.by_role:
         body["roles"] = [
             {"role": role.role, "answer": _document(role.answer) if role.answer else None}
@@ -352,7 +362,7 @@ def _document(verdict: Verdict) -> dict[str, Any]:
 
 
 def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -> Iterator[Line]:
-    """Yield where the gang goes, how fast it will be, what matters most of the rest, and what to type next."""
+    """Yield where the gang goes, how fast it will be, what else matters most, and what to type next."""
     if isinstance(verdict, Infeasible):
         yield from _refusal_lines(name, verdict)
         return
@@ -373,6 +383,8 @@ def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -
         yield [Span(_forecast_text(verdict.prediction), "")]
     if verdict.traffic:
         yield [Span(_traffic_text(verdict.traffic), "")]
+    if verdict.ranks:
+        yield [Span(_RANKS_BY_NAME, "")]
     # One of them is read: the others wait for those who ask.
     shown = 0 if verdict.warnings else 1
     yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes[:shown])
@@ -380,6 +392,9 @@ def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -
     more_notes = f" and {plural(left, 'more note' if shown else 'note')}" if left > 0 else ""
     following = f"next: {submit}; " if submit else ""
     yield [Span(f"{following}reasons, assumptions{more_notes}: --why", "dim")]
+
+
+_RANKS_BY_NAME = "ranks follow the pods' names, as torch sorts them: 10 comes before 2"
 
 
 def _why_page(name: str, verdict: Verdict, width: int | None) -> Iterator[Line]:
@@ -423,10 +438,10 @@ def _warning_lines(verdict: Placement) -> Iterator[Line]:
 def _summary_line(name: str, verdict: Placement) -> Line:
     """Return the shape of the gang and where it goes."""
     if verdict.by_role:
-        shape = ", ".join(f"{len(role.slots)} {role.role}" for role in verdict.roles)
-        is_wide = verdict.level == "cluster"
-        where = "across the cluster" if is_wide else f"{last_part(verdict.level)} {verdict.domain}"
-        return [Span(name, "bold"), Span(f"  {shape}; {where}", "")]
+        shape = ", ".join(counted_role(len(role.slots), role.role) for role in verdict.roles)
+        nodes = {slot.node for role in verdict.roles for slot in role.slots}
+        where = placed_words(len(nodes), verdict.level, verdict.domain)
+        return [Span(name, "bold"), Span(f"  {shape} on {where}", "")]
     shape = plural(verdict.workers, "worker") + (f" of {plural(verdict.gpus, 'GPU')}" if verdict.gpus else "")
     merged = ", coalesced" if verdict.coalesced else ""
     where = placed_words(len(verdict.shares), verdict.level, verdict.domain)
@@ -434,11 +449,11 @@ def _summary_line(name: str, verdict: Placement) -> Line:
 
 
 _SPARE = ("BEST", "DOMAIN", "LINKS", "GPUS")
-"""The columns that a narrow terminal can do without, the first first: the prediction and *Why* repeat most of them."""
+"""The columns that a narrow terminal drops, in this order: the prediction and *Why* repeat most of them."""
 
 
 def _share_rows(verdict: Placement, most: int = _MOST_ROWS, *, rates: bool = True) -> list[Sequence[str]]:
-    """Return the table of what the gang gets of each node, of *most* at most, with the *rates* of its links there."""
+    """Return the table of what the gang gets of each of *most* nodes, with the *rates* of its links."""
     pods = "PODS" if verdict.by_role else "WORKERS"
     rows = (
         {
@@ -492,7 +507,7 @@ def _gpus_text(share: NodeShare, gpus_per_pod: int) -> str:
 
 
 def _forecast_text(prediction: Prediction) -> str:
-    """Return what the whole gang will probably see, and over what, such as ``92 GB/s (12 to 96): rdma across nodes``."""
+    """Return what the whole gang will probably see: ``92 GB/s (12 to 96): rdma across nodes``."""
     over = [f"{prediction.across.value} across nodes"] if prediction.across else []
     # A rank by itself exchanges nothing inside its node.
     over += [f"{prediction.inside.value} inside"] if prediction.inside_busbw else []
@@ -584,7 +599,7 @@ def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
 
 
 def _drawn(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, Headline]":
-    """Return what a drawing of *verdict* shows: the cluster with the workers in it, and what stands above it."""
+    """Return what a drawing of *verdict* shows: the cluster with the workers, and the headline."""
     from arena_topo.output.svg import Headline
 
     if isinstance(verdict, Placement):
@@ -596,7 +611,7 @@ def _drawn(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, 
 
 
 def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
-    """Return what stands above a drawing of *verdict*: what goes where, how fast it will be, and what to know first."""
+    """Return the headline over a drawing of *verdict*: what goes where, how fast, and what to know first."""
     title = " ".join(rendered([_summary_line("", verdict)], colour=False).split())
     forecast = [_forecast_text(verdict.prediction)] if verdict.prediction else []
     return f"{name}: {title}", (*forecast, *(f"warning: {warning}" for warning in verdict.warnings))
@@ -782,12 +797,18 @@ _MOST_PODS = 40
 def render_scaling(scaling: Scaling, form: str = "text", *, steps: bool = False, colour: bool = False) -> str:
     """Return *scaling* as ``text``, ``json`` or ``yaml``; in text *steps* says why these places."""
     if form in ("json", "yaml"):
-        from arena_topo.output.text import document, plain
-        from arena_topo.topology.files import API_VERSION
+        from arena_topo.output.text import document
 
-        head = {"apiVersion": API_VERSION, "kind": "Scaling"}
-        return document({**head, **plain(scaling)}, form)
+        return document(scaling_document(scaling), form)
     return rendered(_change_lines(scaling, steps=steps), colour=colour)
+
+
+def scaling_document(scaling: Scaling) -> dict[str, Any]:
+    """Return *scaling* as JSON and YAML have it."""
+    from arena_topo.output.text import plain
+    from arena_topo.topology.files import API_VERSION
+
+    return {"apiVersion": API_VERSION, "kind": "Scaling", **plain(scaling)}
 
 
 def _change_lines(scaling: Scaling, *, steps: bool) -> Iterator[Line]:
@@ -868,7 +889,9 @@ def submitted_lines(
         facts += [_traffic_text(verdict.traffic)] if verdict.traffic and verdict.traffic.servers else []
         yield from (f"warning: {warning}" for warning in verdict.warnings)
         yield "; ".join((summary, *facts))
-        yield from (f"note: {note}" for note in verdict.notes)
+        yield from (
+            f"note: {note}" for note in (*([_RANKS_BY_NAME] if verdict.ranks else []), *verdict.notes)
+        )
     elif record.waiting_reason:
         yield f"{name} waits for a placement: {record.waiting_reason}"
         if queued:

@@ -60,17 +60,23 @@ def render_comparison(
     Text has as many columns as *width* allows.
     """
     if form in ("json", "yaml"):
-        from arena_topo.output.text import document, plain
-        from arena_topo.topology.files import API_VERSION
+        from arena_topo.output.text import document
 
-        head = {"apiVersion": API_VERSION, "kind": "PlanComparison", "name": name}
-        body = plain(comparison)
-        for way in body["ways"]:
-            # Only a job with --parallel has groups.
-            if not way["groups"]:
-                del way["groups"]
-        return document({**head, **body}, form)
+        return document(comparison_document(name, comparison), form)
     return rendered(_comparison_lines(name, comparison, width), colour=colour)
+
+
+def comparison_document(name: str, comparison: Comparison) -> dict[str, Any]:
+    """Return *comparison* for the job *name* as JSON and YAML have it."""
+    from arena_topo.output.text import plain
+    from arena_topo.topology.files import API_VERSION
+
+    body = plain(comparison)
+    for way in body["ways"]:
+        # Only a job with --parallel has groups.
+        if not way["groups"]:
+            del way["groups"]
+    return {"apiVersion": API_VERSION, "kind": "PlanComparison", "name": name, **body}
 
 
 def _comparison_lines(name: str, comparison: Comparison, width: int | None) -> Iterator[Line]:
@@ -339,7 +345,7 @@ def findings_text(
     paint: Paint | None = None,
     width: int | None = None,
 ) -> str:
-    """Return the *verdict* on *findings* and their table; *verbose*: then the evidence of each, and what follows."""
+    """Return the *verdict* on *findings* and their table; if *verbose*, the evidence and effect of each."""
     rows = [
         ("CHECK", "STATE", "FOUND"),
         *((finding.topic, finding.state.value, finding.found) for finding in findings),

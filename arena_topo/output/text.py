@@ -130,20 +130,22 @@ def fitted(
     spare: Sequence[str] = (),
     elide: Sequence[str] = (),
     words: bool = False,
+    cut: bool = False,
     least: int = 24,
 ) -> Fitted:
     """Return *rows*, headings first, without columns for which *width* has no room; None is room for all.
 
     The headings in *spare* go, the first first; then the texts below those in *elide* lose their middles.
-    With *words* the last column has sentences, which continue below themselves and other columns go until it
-    has *least* columns. For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
+    With *words* or *cut* the last column has sentences, which continue below themselves or are cut off, and
+    other columns go until it has *least* columns. For 20 columns ``NAME STATUS TRAINER`` with TRAINER to
+    spare is ``NAME STATUS``.
     """
     headings = list(rows[0])
     kept = list(range(len(headings)))
     if width is None:
         return Fitted(rows, kept)
     widths = [max(len(printable(row[place])) for row in rows if place < len(row)) for place in kept]
-    if words:
+    if words or cut:
         widths[-1] = min(widths[-1], least)
     to_go = [headings.index(heading) for heading in spare if heading in headings]
     while to_go and sum(widths[place] + 2 for place in kept) - 2 > width:
@@ -154,10 +156,18 @@ def fitted(
         longest = max(widths[kept[place]] - max(over, 0), _LEAST_ELIDED)
         widths[kept[place]] = min(widths[kept[place]], longest)
         shown = [[*row[:place], elided(row[place], longest), *row[place + 1 :]] for row in shown]
+    room = max(width - sum(widths[place] + 2 for place in kept[:-1]), _LEAST_SENTENCE)
     if words:
-        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), _LEAST_SENTENCE)
         shown = [part for row in shown for part in _broken(row, room)]
+    if cut:
+        shown = [[*row[:-1], cut_off(row[-1], room)] for row in shown]
     return Fitted(shown, kept, [heading for place, heading in enumerate(headings) if place not in kept])
+
+
+def cut_off(text: str, room: int) -> str:
+    """Return *text* as far as *room* columns hold it."""
+    text = printable(text)
+    return text if len(text) <= room else f"{text[: max(room - 1, 0)].rstrip()}…"
 
 
 def _broken(row: list[str], room: int) -> Iterator[list[str]]:
@@ -232,7 +242,7 @@ def plain(value: Any) -> Any:
     # A named tuple is a tuple too, so it must come before the others.
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(item) for name, item in value._asdict().items()}
-    if isinstance(value, tuple | list):
+    if isinstance(value, Sequence) and not isinstance(value, str):
         return [plain(item) for item in value]
     return value.value if isinstance(value, Enum) else value
 
@@ -248,8 +258,19 @@ def objects(items: Sequence[Object], form: str) -> str:
         return "".join(f"{object_name(item)}\n" for item in items)
     if form == "yaml":
         return "---\n".join(dump(item) for item in items)
-    single = items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(items)}
-    return document(single, "json")
+    return document(objects_document(items), "json")
+
+
+def objects_document(items: Sequence[Object]) -> Object:
+    """Return Kubernetes objects as one: the only one of *items*, or a List."""
+    return items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def versions_document(server: str | None) -> dict[str, str | None]:
+    """Return the versions of this program and of the *server* that was asked."""
+    from arena_topo import __version__
+
+    return {"client": f"v{__version__}", "server": server}
 
 
 def object_name(item: Object) -> str:

@@ -9,13 +9,15 @@ Source: kubeflow/arena 0.15.5, pkg/topnode and pkg/apis/types/gpunode.go.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from arena_topo.model.cluster import GpuNode, Holder
+from arena_topo.errors import NotFound
+from arena_topo.model.cluster import GpuNode, Holder, Snapshot
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
+from arena_topo.model.text.words import natural_sort_key
 from arena_topo.output.text import Fitted, Paint, fitted, tabulate
 
 _RULE = "-" * 99
@@ -54,19 +56,33 @@ def top_nodes(
     return tabulate([*rows, [_RULE[:width]], *footer], paint=paint)
 
 
-def fitted_nodes(nodes: Sequence[GpuNode], width: int | None) -> Fitted:
-    """Return the table of *nodes* as far as *width* has room for it."""
+def fitted_nodes(nodes: Sequence[GpuNode], width: int | None, *, by: str = "") -> Fitted:
+    """Return the table of *nodes*, sorted *by* a word, as far as *width* has room for it."""
     modes = {mode_of(node) for node in nodes}
     unhealthy = any(node.unhealthy for node in nodes)
     several = len(modes - {NodeMode.NORMAL}) > 1
     header = [*_HEADER, *(["GPU(Mode)"] if several else []), *(["UNHEALTHY"] if unhealthy else [])]
-    rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes))]
+    rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes, by))]
     return fitted(rows, width, spare=("ROLE", "IPADDRESS", "GPU(Mode)"))
 
 
-def node_details(nodes: Sequence[GpuNode]) -> str:
-    """Return the details of *nodes*, one after the other."""
-    return "".join(tabulate(_details(node)) for node in _in_order(nodes))
+def node_details(nodes: Sequence[GpuNode], *, by: str = "") -> str:
+    """Return the details of *nodes*, one after the other, sorted *by* a word."""
+    return "".join(tabulate(_details(node)) for node in _in_order(nodes, by))
+
+
+def chosen_nodes(snapshot: Snapshot, names: Sequence[str] = (), mode: str = "") -> list[GpuNode]:
+    """Return the nodes of *snapshot* with these *names*, all without any, that are in Arena's *mode*.
+
+    Raises ``NotFound``: a snapshot covers the whole cluster, so whatever is not in it does not exist.
+    """
+    if missing := sorted(set(names) - {node.name for node in snapshot.nodes}):
+        raise NotFound(f"node {missing[0]} does not exist", hint="arena-topo top node lists them", status=404)
+    return [
+        node
+        for node in snapshot.nodes
+        if (not names or node.name in names) and (not mode or mode_of(node).value[0] == mode)
+    ]
 
 
 def mode_of(node: GpuNode) -> NodeMode:
@@ -79,9 +95,13 @@ def mode_of(node: GpuNode) -> NodeMode:
     )
 
 
-def _in_order(nodes: Sequence[GpuNode]) -> list[GpuNode]:
+def _in_order(nodes: Sequence[GpuNode], by: str = "") -> list[GpuNode]:
+    """Return *nodes* in Arena's order, or by name, or those first that have most of what *by* names."""
     order = list(NodeMode)
-    return sorted(nodes, key=lambda node: (order.index(mode_of(node)), node.name))
+    if by == "name":
+        return sorted(nodes, key=lambda node: natural_sort_key(node.name))
+    in_order = sorted(nodes, key=lambda node: (order.index(mode_of(node)), node.name))
+    return sorted(in_order, key=lambda node: -_COUNTS[by](node)) if by else in_order
 
 
 def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
@@ -120,6 +140,13 @@ def _total(node: GpuNode) -> int:
 def _allocated(node: GpuNode) -> int:
     """Return how many GPUs of *node* pods have requested."""
     return node.requested.get(node.gpu_resource, 0) if mode_of(node) is not NodeMode.NORMAL else 0
+
+
+_COUNTS: Mapping[str, Callable[[GpuNode], int]] = {
+    "free": lambda node: node.gpu_total - _allocated(node),
+    "allocated": _allocated,
+    "total": _total,
+}
 
 
 def _role_of(node: GpuNode) -> str:
@@ -211,7 +238,7 @@ def _bandwidth(node: GpuNode, a: int, b: int) -> str:
 
 
 def shortest_float32(value: float) -> str:
-    """Return the shortest decimal of *value* as a 32-bit float, as Go prints it: 96.44, not 96.44000244140625."""
+    """Return the shortest decimal of *value* as a 32-bit float, as Go prints it: 96.44, not 96.4400024."""
     packed = struct.pack("f", value)
     # Nine significant digits are enough to tell all 32-bit floats apart.
     for digits in range(1, 10):

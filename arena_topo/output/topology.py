@@ -424,16 +424,20 @@ def _gpu_cells(gpu: Gpu, node: GpuNode, user: str) -> Line:
 def _nics(node: GpuNode) -> list[Line]:
     if not node.nics:
         return []
-    rows = [[Span("NIC", "bold"), Span("NUMA", "bold"), Span("GB/S", "bold")]]
+    # Most publishers name the cards without their rates.
+    width = 3 if any(nic.rate for nic in node.nics) else 2
+    rows = [("NIC", "NUMA", "GB/S")[:width]]
     rows += [
-        [
-            Span(nic.name, ""),
-            Span("" if nic.numa is None else str(nic.numa), ""),
-            Span(f"{nic.rate:g}" if nic.rate else "", ""),
-        ]
+        (
+            nic.name,
+            "" if nic.numa is None else str(nic.numa),
+            f"{nic.rate:g}" if nic.rate else "",
+        )[:width]
         for nic in node.nics
     ]
-    return _columns(rows)
+    return _columns(
+        [[Span(cell, "" if number else "bold") for cell in row] for number, row in enumerate(rows)]
+    )
 
 
 def _zones(node: GpuNode) -> list[Line]:

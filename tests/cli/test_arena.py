@@ -1,8 +1,10 @@
 """Every command and flag of Arena is in the table of the guide, which says what the program does."""
 
 import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import click
 import pytest
@@ -13,20 +15,18 @@ from tests.e2e.arena_help import recorded
 from tests.paths import ROOT
 
 GUIDE = (ROOT / "docs" / "how-to" / "arena.md").read_text()
+TESTS: dict[str, list[str]] = tomllib.loads((Path(__file__).parent / "arena_tests.toml").read_text())
 STATES = {"works", "better", "refused"}
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A line of the tables: a command, one spelling of a
-    flag or nothing, what happens to it, and its test.
-    """
+    """A line of the tables: a command, one spelling of a flag or nothing, and what happens to it."""
 
     command: str
     flag: str
     state: str
     why: str
-    test: str
 
 
 def rows() -> list[Row]:
@@ -34,15 +34,14 @@ def rows() -> list[Row]:
     found: list[Row] = []
     for section in GUIDE.partition("## Every command and flag")[2].split("\n### ")[1:]:
         title, _, body = section.partition("\n")
-        for cells in re.findall(r"^\| (.+?) \| (\w+) \| (.*?) \| `(.+?)` \|$", body, re.MULTILINE):
-            names, state, why, test = cells
-            if title == "Everything else":
-                found.append(Row(names.strip("`"), "", state, why, test))
-                continue
-            command = "" if title == "Every command" else title.strip("`")
+        for names, state, why in re.findall(r"^\| (.+?) \| (\w+) \| (.*?) ?\|$", body, re.MULTILINE):
             for name in names.split(", "):
+                if title == "Everything else":
+                    found.append(Row(name.strip("`"), "", state, why))
+                    continue
+                command = "" if title == "Every command" else title.strip("`")
                 flag = "" if name == "the command" else name.strip("`")
-                found.append(Row(command, flag, state, why, test))
+                found.append(Row(command, flag, state, why))
     return found
 
 
@@ -90,7 +89,14 @@ def test_the_table_says_what_the_program_does(row: Row) -> None:
     assert row.state == "works" or row.why or row.flag
 
 
-@pytest.mark.parametrize("test", sorted({row.test for row in ROWS}))
+def test_each_line_of_the_table_has_a_test() -> None:
+    """By the list of them: a command or flag stands there once."""
+    listed = [word for words in TESTS.values() for word in words]
+
+    assert sorted(listed) == sorted(f"{row.command} {row.flag}".strip() for row in ROWS)
+
+
+@pytest.mark.parametrize("test", sorted(TESTS))
 def test_the_test_that_the_table_names_exists(test: str) -> None:
     """In the file that it names."""
     path, _, function = test.partition("::")

@@ -121,3 +121,50 @@ def test_a_stopped_sandbox_is_said_to_be_stopped(
 
     assert (1, "error: the sandbox is stopped\nhint: arena-topo sandbox start\n") == (of_it.code, of_it.err)
     assert "error: the connection to the server 127.0.0.1:2 was refused" in of_another.err
+
+
+LONG = "x" * 100_000
+WIDE = "a " * 50_000
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (LONG,),
+        ("get", LONG),
+        ("get", WIDE),
+        ("get", "\x01" * 100_000),
+        ("list", "-o", LONG),
+        ("list", f"--sort-by={WIDE}("),
+        ("list", f"--{LONG}"),
+        ("list", f"--type={LONG}"),
+        ("list", LONG),
+        ("list", f"--kubeconfig=/{LONG}"),
+        ("list", "-n", LONG),
+        ("logs", "a", f"--include={LONG}["),
+        ("submit", "mpi", f"--gpus={LONG}"),
+        ("submit", "mpi", "--name=a", f"--env={LONG}", "--image=i", "c"),
+        ("submit", "mpi", f"--name={LONG}", "--image=i", "c"),
+        ("plan", "mpi", f"--from={LONG}"),
+        ("plan", "mpi", "--workers=2", f"--require-topology={LONG}", "--from=/nowhere"),
+        ("wait", "a", f"--for={LONG}"),
+        ("wait", "a", f"--timeout={LONG}"),
+        ("topology", f"--product={LONG}"),
+    ],
+    ids=lambda words: " ".join(word[:24] for word in words),
+)
+def test_an_error_quotes_a_long_argument_in_part(invoke: Invoke, words: tuple[str, ...]) -> None:
+    """A variable that holds a whole file does not bury what is wrong with it."""
+    outcome = invoke(*words)
+
+    assert outcome.code in (1, 2)
+    assert "error: " in outcome.err
+    assert len(outcome.err) < 10_000
+
+
+def test_the_words_of_an_error_stay_whole_as_far_as_they_can_be_read(invoke: Invoke) -> None:
+    """A name may have 253 letters, and the longer one is known by its ends."""
+    outcome = invoke("list", f"--{'a' * 250}")
+    assert f"error: there is no flag --{'a' * 250}\n" in outcome.err
+    outcome = invoke("list", f"--{'a' * 400}b")
+    assert f"--{'a' * 126}…{'a' * 126}b\n" in outcome.err

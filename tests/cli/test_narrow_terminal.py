@@ -89,6 +89,7 @@ EXEMPT = {
     "sandbox reset": "prints what `sandbox status` does",
     "sandbox run": "prints what its command prints",
     "logs": "prints what the job prints",
+    "mcp": "the protocol of a client",
     "whoami": "JSON",
     "completion": "a script",
     "top watch": "draws the screen, which its own tests look at",

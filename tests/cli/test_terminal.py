@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 from arena_topo.cli.errors import report
-from arena_topo.cli.terminal import broken_between_words, columns, print_page, say, warn
+from arena_topo.cli.terminal import Elapsed, broken_between_words, columns, print_page, say, warn
 from arena_topo.errors import ArenaTopoError
 from tests.cli.conftest import Invoke
 
@@ -140,3 +140,77 @@ def test_a_pipe_has_no_width(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the variable says."""
     monkeypatch.setenv("COLUMNS", "44")
     assert None is columns()
+
+
+class Clock:
+    """A time that passes by sleeping only."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        """Return the time."""
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let it pass."""
+        self.now += seconds
+
+
+def slept(*pauses: float, limit: float = 0.0) -> None:
+    """Sleep as a command does that waits at most *limit* seconds."""
+    clock = Clock()
+    elapsed = Elapsed(limit, clock=clock, sleep=clock.sleep)
+    for pause in pauses:
+        elapsed.sleep(pause)
+    assert sum(pauses) == clock.now
+
+
+@pytest.mark.parametrize(
+    ("pauses", "limit", "shown"),
+    [
+        ((1, 1), 0, ""),
+        ((2, 1), 0, "\r... 2s\x1b[K\r\x1b[K"),
+        ((3, 1), 120, "\r... 2s of 2m\x1b[K\r\x1b[K\r... 3s of 2m\x1b[K\r\x1b[K"),
+        ((11,), 0, "".join(f"\r... {left}s left\x1b[K" for left in range(11, 0, -1)) + "\r\x1b[K"),
+    ],
+    ids=["a moment", "what has passed", "of a limit", "a long pause"],
+)
+def test_a_terminal_shows_how_long_a_command_waits(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    pauses: tuple[float, ...],
+    limit: float,
+    shown: str,
+) -> None:
+    """On one line, which is gone before anything else is printed."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    slept(*pauses, limit=limit)
+
+    assert shown == capsys.readouterr().err
+
+
+def test_where_nobody_looks_nothing_is_drawn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a pipe, and on a terminal that cannot erase."""
+    slept(20)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    slept(20)
+
+    assert "" == capsys.readouterr().err
+
+
+def test_a_message_takes_the_place_of_what_was_drawn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """So that it begins at the beginning of a line."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    Elapsed().show(5)
+    say("it runs")
+    say("and ends")
+
+    assert "\r... 5s left\x1b[K\r\x1b[Kit runs\nand ends\n" == capsys.readouterr().err

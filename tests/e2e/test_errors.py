@@ -126,6 +126,25 @@ def test_a_priority_that_does_not_exist_is_told(arena: Arena) -> None:
     assert "error: the priority nope doesn't exist" in outcome.err
 
 
+def test_what_a_job_names_and_nobody_has_created_is_said_of_who_may_see_it(
+    arena: Arena, plane: ControlPlane, kube: Kube, namespace: str
+) -> None:
+    """The job is submitted anyway: what is missing may come later."""
+    names = ("--data=nowhere:/data", "--env-from=secret/none", "--env-from=configmap/there")
+    kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "there"}}, namespace)
+    outcome = arena(*SUBMIT[:-1], *names, "--dry-run=server", "c")
+    grant(kube, "ann", list(RULES.values()), namespace)
+    of_ann = Arena(plane.kubeconfig("ann", namespace=namespace))(
+        *SUBMIT[:-1], *names, "--dry-run=server", "c"
+    )
+
+    assert (0, 0) == (outcome.code, of_ann.code)
+    assert f"warning: PersistentVolumeClaim nowhere does not exist in namespace {namespace}" in outcome.err
+    assert f"warning: Secret none does not exist in namespace {namespace}" in outcome.err
+    assert "ConfigMap" not in outcome.err
+    assert "does not exist" not in of_ann.err
+
+
 def test_missing_jobs_are_reported_and_the_others_deleted(arena: Arena, kube: Kube, namespace: str) -> None:
     """The exit code tells."""
     assert 0 == arena(*SUBMIT).code

@@ -44,7 +44,7 @@ def test_it_ends_once_kueue_has_started_the_job() -> None:
     waiter = Waiter(told.append, sleep=lambda _: None)
     served = ServedJob(ApiVersion.V2BETA1, queued())
     placed = admitted(session(answer)[0], served, "v1beta2", 0.0, waiter)
-    assert ["waiting for a place: 2 workers do not fit"] == told
+    assert ["waiting for room: 2 workers do not fit"] == told
     assert ["a", "b"] == [slot.node for slot in placed.record.slots]
     assert Enforcement.ADMISSION is placed.record.enforcement
 

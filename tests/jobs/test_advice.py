@@ -36,12 +36,12 @@ def crashed(name: str) -> Any:
         (
             JobStatus.PENDING,
             [LAUNCHER, WORKERS[0], gated("job-worker-1")],
-            "job-worker-1 was recreated and waits for its place; release it with: arena-topo resume job",
+            "job-worker-1 was recreated and waits at its gate; release it with: arena-topo resume job",
         ),
         (
             JobStatus.PENDING,
             [gated("job-worker-0"), gated("job-worker-1")],
-            "the workers wait for their places; if no submit is running any more: arena-topo resume job",
+            "the workers wait at their gates; if no submit is running any more: arena-topo resume job",
         ),
         (JobStatus.PENDING, [crashed("job-worker-1")], "see arena-topo logs job -i job-worker-1"),
         (JobStatus.SUSPENDED, [], "the job is suspended; continue with: arena-topo resume job"),
@@ -83,7 +83,7 @@ def test_advice_names_pods_as_their_kind_does(kind: str, chief: str, pods: str) 
         kind_of(job), job, [crashed("bert-x")], JobStatus.FAILED, None
     )
     assert (
-        f"the {pods} wait for their places; if no submit is running any more: arena-topo resume bert"
+        f"the {pods} wait at their gates; if no submit is running any more: arena-topo resume bert"
         == advice(kind_of(job), job, [gated("bert-x")], JobStatus.PENDING, None)
     )
 

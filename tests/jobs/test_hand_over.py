@@ -35,7 +35,7 @@ def test_a_place_is_the_answer() -> None:
     """Whatever was told before."""
     placed, said = ask(Answer(body=with_plan(JOB, UNANSWERED)), Answer(body=with_plan(JOB, PLACED)))
     assert (PLACED, True) == (placed.record, placed.queued)
-    assert ["waiting for a place: not yet"] == said
+    assert ["waiting for room: not yet"] == said
 
 
 def test_a_number_in_the_queue_is_the_answer_where_nobody_waits() -> None:
@@ -53,7 +53,7 @@ def test_a_controller_that_says_nothing_is_not_waited_for() -> None:
 
 def test_the_time_of_the_user_ends() -> None:
     """The error says that the job keeps waiting."""
-    with pytest.raises(WaitTimeout, match="no place after 2 seconds: full") as caught:
+    with pytest.raises(WaitTimeout, match="no room after 2 seconds: full") as caught:
         ask(*[Answer(body=with_plan(JOB, QUEUED)) for _ in range(10)], timeout=2)
     assert "the controller starts it" in caught.value.hint
 

@@ -17,13 +17,16 @@ def happened(name: str, minute: int, kind: str = "Pod") -> Any:
 
 
 def test_events_of_a_job_and_its_parts_are_its_own() -> None:
-    """Also of parts that are gone, and none of jobs that are called like a part."""
+    """Also of parts that are gone, of every kind of job, and none of jobs that are called like a part."""
     own = [
         ("job", "MPIJob"), ("job-launcher", "Job"), ("job-launcher-x7k2p", "Pod"), ("job-worker-12", "Pod"),
         ("job-worker", "StatefulSet"), ("job-worker-0-gpus", "ResourceClaim"), ("job-config", "ConfigMap"),
+        ("job-master-0", "Pod"), ("job-ps-1", "Pod"), ("job-worker-0", "Job"), ("job-worker-0-1-qs2xd", "Pod"),
+        ("job-node-0-3-ab1cd", "Pod"), ("job-3-x7k2p", "Pod"),
     ]  # fmt: skip
     others = [
         ("job-worker", "MPIJob"), ("job-2-worker-0", "Pod"), ("job-worker-launcher-a", "Pod"), ("jobs", "MPIJob"),
+        ("job-master-0", "PyTorchJob"), ("job-2", "Pod"),
     ]  # fmt: skip
     items = [happened(name, minute, kind) for minute, (name, kind) in enumerate([*others, *own])]
     cluster = Streams({"events": [items]})

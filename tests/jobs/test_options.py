@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.options import PlanOptions, options_from_annotation
-from arena_topo.model.placement_options import Closer, Objective, Parallelism, TopologyPolicy
+from arena_topo.model.placement_options import Closer, NodeLoss, Objective, Parallelism, TopologyPolicy
 
 
 def test_options_are_read_back_from_a_plan() -> None:
@@ -17,6 +17,8 @@ def test_options_are_read_back_from_a_plan() -> None:
         objective=Objective.PACK,
         parallel=Parallelism(tp=8, ep=2, dp=4, closer=Closer.DP),
         grow=True,
+        spread_evenly="rack",
+        on_node_loss=NodeLoss.SUSPEND,
     )
     assert asked == options_from_annotation(asked.annotation)
 
@@ -36,7 +38,7 @@ def test_a_plan_of_another_version_is_read(kept: dict[str, str]) -> None:
     assert PlanOptions(required_level="rack") == options_from_annotation({"required": "rack", **kept})
 
 
-@pytest.mark.parametrize("key", ["policy", "objective"])
+@pytest.mark.parametrize("key", ["policy", "objective", "nodeLoss"])
 def test_a_word_that_no_option_has_is_one_error(key: str) -> None:
     """Somebody has changed the annotation, or a later release wrote it."""
     with pytest.raises(DocumentError, match=f"the plan's {key} is 'fastest'"):

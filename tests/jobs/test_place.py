@@ -57,13 +57,13 @@ def test_a_waiting_job_is_planned_again_ever_less_often() -> None:
     slept: list[float] = []
     placed = place_job(reservation(FULL, FULL, FULL, PLACED), PLANNER, wait_policy(told, slept, 0))
     assert Stage.CONFIRMED is placed.record.stage
-    assert ["waiting for a place: full"] == told
+    assert ["waiting for room: full"] == told
     assert sorted(slept) == slept
     assert 3 == len(set(slept))
 
 
 def test_the_time_that_a_job_may_wait_is_kept() -> None:
     """The error says why there was no place, and what to do."""
-    with pytest.raises(WaitTimeout, match="no place after 2s: full") as late:
+    with pytest.raises(WaitTimeout, match="no room after 2s: full") as late:
         place_job(reservation(*[FULL] * 9), PLANNER, wait_policy([], [], 2.0))
     assert "arena-topo resume" in late.value.hint

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from arena_topo.errors import UsageError
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.plan import coalesced, compare_spec, plan_demand, plan_spec, rate_at
-from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster import GpuNode, Nic, Snapshot
-from arena_topo.model.job import Compute, LauncherOptions, PodOptions
+from arena_topo.model.job import Compute, LauncherOptions, PodOptions, WorkerRange
+from arena_topo.model.kind import RankOrder
 from arena_topo.model.plan import Demand, Placement, Transport
 from arena_topo.model.plan_record import Slot
 from tests.examples import examples
@@ -29,8 +29,7 @@ def test_coalesced_pods_ask_for_what_their_ranks_asked() -> None:
         JOB, pod=replace(JOB.pod, selector={}, rdma=False, devices={"x/y": "1"}), launcher=LauncherOptions()
     )
     big = replace(CLUSTER.nodes[0], allocatable={**CLUSTER.nodes[0].allocatable, "x/y": 8})
-    rendered = render(job, RenderContext()).job
-    shaped = coalesced(job, rendered, cluster([big]), PlanOptions(coalesce=True))
+    shaped = coalesced(job, cluster([big]), PlanOptions(coalesce=True))
     assert (1, 8, 8) == (shaped.workers, shaped.gpus, shaped.slots)
     assert Compute(cpu="2", memory="4294967296") == shaped.compute
     assert {"x/y": "4"} == shaped.pod.devices
@@ -231,3 +230,53 @@ def test_the_speed_of_another_program_is_not_known() -> None:
 
     assert way.busbw is not None
     assert way.images_per_second is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "workers", "command", "noted"),
+    [
+        ("Job", 11, "torchrun --rdzv-backend=c10d train.py", True),
+        ("JobSet", 11, "torchrun --rdzv-backend c10d train.py", True),
+        ("Job", 10, "torchrun --rdzv-backend=c10d train.py", False),
+        ("Job", 11, "torchrun --node-rank=$JOB_COMPLETION_INDEX train.py", False),
+    ],
+)
+def test_a_command_that_numbers_ranks_by_name_is_noted(
+    kind: str, workers: int, command: str, noted: bool
+) -> None:
+    """With more than ten pods their text and their numbers differ; the plan goes by number."""
+    job = replace(JOB, kind=kind, workers=workers, gpus=1, command=("sh", "-c", command), pod=PodOptions())
+    found = plan_spec(job, cluster([node(name, links=SWITCHED) for name in "ab"]), PlanOptions())
+
+    assert isinstance(found, Placement)
+    assert () == found.ranks
+    assert noted == any("c10d in the command" in note for note in found.notes)
+
+
+def test_places_of_an_elastic_pytorch_job_follow_the_names_of_its_pods() -> None:
+    """Its plan says in which order ranks come, and its forecast has that order."""
+    limits = WorkerRange(2, 12)
+    job = replace(
+        JOB,
+        kind="PyTorchJob",
+        workers=12,
+        gpus=1,
+        elastic=limits,
+        pod=PodOptions(),
+        launcher=LauncherOptions(),
+    )
+    snapshot = cluster([node(name, links=V100) for name in "ab"])
+    found = plan_spec(job, snapshot, PlanOptions())
+
+    assert isinstance(found, Placement)
+    assert found.prediction is not None
+    assert (0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9) == found.ranks
+    by_rank = [found.slots[pod].node for pod in found.ranks]
+    assert by_rank == sorted(by_rank)
+    # By number the ring would leave each node twice.
+    plain = plan_spec(replace(job, elastic=None), snapshot, PlanOptions())
+    assert isinstance(plain, Placement)
+    demand = replace(Demand(12, 1), ranks=RankOrder(named_from=0))
+    likely = found.prediction.busbw.likely
+    assert likely / 2 == pytest.approx(rate_at(plain.slots, demand, snapshot, PlanOptions()))
+    assert likely == pytest.approx(rate_at(found.slots, demand, snapshot, PlanOptions()))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from arena_topo.jobs.plan_drift import plan_view
+from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import (
     MOST_AHEAD,
     Enforcement,
@@ -77,7 +78,7 @@ def test_planned_is_told_against_actual(
     [
         (RECORD, (), "2 workers on 2 nodes (gates); the job has ended"),
         (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)"),
-        (PlanRecord(stage=Stage.WAITING, waiting_reason="full"), (), "the job ended without a place"),
+        (PlanRecord(stage=Stage.WAITING, waiting_reason="full"), (), "the job ended before it was placed"),
     ],
     ids=["pods gone", "pods kept", "never placed"],
 )
@@ -124,9 +125,7 @@ KNOWN = StartEstimate(earliest=AT, likely=AT, latest=AT, after=("default/a",), b
         (
             0,
             None,
-            StartEstimate(
-                unknown="no controller has it in its queue; arena-topo plan with --when shows what has to end first"
-            ),
+            StartEstimate(unknown="no controller has it in its queue"),
         ),
     ],
     ids=["estimated", "not yet", "far behind", "no controller"],
@@ -150,3 +149,33 @@ def test_a_job_that_has_a_place_or_has_ended_awaits_no_start() -> None:
         view = plan_view(each, [])
         assert view is not None
         assert ("", 0, None) == (view.reason, view.position, view.start)
+
+
+def in_a_queue(pins: str = "0:host-0,1:host-1,2:") -> Object:
+    """Return a job of two workers that Kueue has admitted, whose templates have *pins*."""
+    job = mpijob("job", workers=2)
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    worker["metadata"] = {"annotations": {"arena-topo.dev/pin-nodes": pins} if pins else {}}
+    return job
+
+
+def test_a_job_that_our_check_has_placed_shows_where_and_by_what() -> None:
+    """Its templates have the pins that the check answered, and it has no other plan."""
+    job = in_a_queue()
+    view = plan_view(job, [pod("job-worker-0", node="n0")])
+
+    assert view is not None
+    assert "1 of 2 workers where planned (admission)" == view.message
+    assert view.enforced.startswith(
+        "all workers together, each on its node, by the cluster's admission policy"
+    )
+    assert ["host-0", "host-1"] == [worker.node for worker in view.workers]
+    # Pins have hostname labels, which need not be the names of nodes.
+    assert () == view.moved
+
+
+@pytest.mark.parametrize("pins", ["", "nonsense"])
+def test_a_job_that_kueue_has_started_by_itself_has_no_plan(pins: str) -> None:
+    """Nor does one whose pins cannot be read."""
+    assert None is plan_view(in_a_queue(pins), [])

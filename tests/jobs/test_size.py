@@ -51,7 +51,7 @@ def test_places_of_workers_that_were_taken_away_by_hand_are_nobodys() -> None:
 @pytest.mark.parametrize(
     ("job", "told"),
     [
-        (served(plan(2)), "3 workers and places for 2"),
+        (served(plan(2)), "3 workers and a plan for 2"),
         (served(plan(0, Stage.WAITING)), "does not run"),
         (served(plan(3, Stage.PROPOSED)), "does not run"),
         (served(runPolicy={"suspend": True}), "does not run"),

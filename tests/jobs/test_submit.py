@@ -63,6 +63,24 @@ def test_a_template_must_render_an_mpijob(tmp_path: Path) -> None:
     assert {"GET"} == {call.method for call in transport.calls}
 
 
+def test_coalesce_shapes_the_job_as_it_is_requested() -> None:
+    """For the cluster as it is: all eight ranks fit into one pod there. Without the flag nothing is read."""
+    status = {
+        "allocatable": {NVIDIA_GPU: "8", "cpu": "64", "pods": "9"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    }
+    node = {"metadata": {"name": "n"}, "status": status}
+    opened, transport = session(
+        lambda call: Answer(body={"items": [node] if call.path.endswith("/nodes") else []})
+    )
+    source, options = FromFlags(job=replace(JOB, workers=8)), PlanOptions(coalesce=True)
+
+    assert 8 == source.request(opened, PlaceOptions()).job.workers
+    assert [] == transport.calls
+    job = source.request(opened, PlaceOptions(plan=options, requested=True)).job
+    assert (1, 8, 8) == (job.workers, job.gpus, job.slots)
+
+
 def test_a_gang_that_nothing_keeps_is_told() -> None:
     """The job is submitted anyway, as Arena would."""
     opened, _ = session(Server())

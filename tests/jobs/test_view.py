@@ -8,6 +8,7 @@ import pytest
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job_view import JobStatus, JobView, PlannedWorker
+from arena_topo.model.moves import Move, with_move
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.objects import condition, mpijob, pod, with_plan
 
@@ -205,3 +206,26 @@ def test_the_plan_of_a_job_is_in_its_view() -> None:
     assert plan is not None
     assert ("confirmed", "gates", "node") == (plan.stage, plan.enforcement, plan.level)
     assert (PlannedWorker("job-worker-0", "n1", (3,)),) == plan.workers
+
+
+def test_workers_that_moved_are_told_with_their_nodes() -> None:
+    """Since the job started; one that waited and has a node now is left out."""
+    job = mpijob("job", workers=4)
+    moves = [
+        ("2026-11-20T00:00:00Z", "old", {3: ("a", "b")}, ""),
+        ("2026-11-23T00:00:00Z", "b is gone", {1: ("b", "c")}, ""),
+        ("2026-11-23T01:00:00Z", "d is gone", {0: ("d", ""), 2: ("d", "")}, "no room"),
+    ]
+    text = ""
+    for at, why, workers, waits in moves:
+        text = with_move(text, Move(datetime.fromisoformat(at), why, workers, waits))
+    job["metadata"]["annotations"] = {"arena-topo.dev/moves": text}
+    job["status"] = {"startTime": "2026-11-22T00:00:00Z"}
+    view = job_view(ApiVersion.V2BETA1, job, [pod("job-worker-0")], now=datetime.now(UTC))
+    assert (
+        "1 of 4 workers moved: b is gone; 1 of 4 workers lost their nodes and wait: d is gone; no room"
+        == view.moved
+    )
+    assert [(("job-worker-1", "b", "c"),), (("job-worker-2", "d", ""),)] == [
+        each.workers for each in view.moves
+    ]

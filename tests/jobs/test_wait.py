@@ -40,8 +40,11 @@ def test_a_job_that_is_far_enough_is_not_waited_for(jobs: list[Any], pods: list[
     ids=["succeeds", "is deleted"],
 )
 def test_a_change_ends_it(change: bytes, goal: Goal) -> None:
-    """As soon as it is seen."""
-    wait_for(Streams({JOBS: [[JOB]], PODS: [RUNNING]}, {JOBS: [[change]]}).session(), "job", goal, timeout=60)
+    """As soon as it is seen; until then the caller may show that it waits."""
+    ticks: list[None] = []
+    server = Streams({JOBS: [[JOB]], PODS: [RUNNING]}, {JOBS: [[change]]})
+    wait_for(server.session(), "job", goal, timeout=60, tick=lambda: ticks.append(None))
+    assert ticks
 
 
 @pytest.mark.parametrize("goal", [Goal.RUNNING, Goal.SUCCEEDED])

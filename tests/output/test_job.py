@@ -9,11 +9,20 @@ import pytest
 
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB, TrainingOperatorKind
-from arena_topo.model.job_view import Instance, JobEvent, JobStatus, JobView, PlannedWorker, PlanView
+from arena_topo.model.job_view import (
+    Instance,
+    JobEvent,
+    JobStatus,
+    JobView,
+    MoveView,
+    PlannedWorker,
+    PlanView,
+)
 from arena_topo.model.objects import Object
 from arena_topo.output.job import (
     events_text,
     fitted_events,
+    fitted_jobs,
     gpus_text,
     job_document,
     job_page,
@@ -260,7 +269,7 @@ def test_alike_events_are_one_with_their_number() -> None:
     ] == rows
     assert "  (5 in all: --events)" == short[1].splitlines()[-1]
     assert ["9s", "8s", "7s", "5s", "1s"] == [line.split()[0] for line in whole[1].splitlines()[1:]]
-    assert "\n  enforced: each on its node, by gates\n            a recreated worker waits\n" in short[0]
+    assert "\n  enforced:  each on its node, by gates\n             a recreated worker waits\n" in short[0]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -273,3 +282,149 @@ def test_a_page_answers_each_question(name: str, monkeypatch: pytest.MonkeyPatch
 
     assert golden(f"job/{name}.txt", text) == text
     assert "-50" not in name or [] == too_wide(text, 50)
+
+
+RUNS = viewed(
+    name="vgg16",
+    status=JobStatus.RUNNING,
+    workers=2,
+    requested_gpus=4,
+    duration=65,
+    instances=(
+        Instance("vgg16-launcher", "Running", True, 0, 0.0, NOW, node="cpu"),
+        *(Instance(f"vgg16-worker-{n}", "Running", False, 2, 0.0, NOW, node=f"n{n}") for n in range(2)),
+    ),
+)
+LATE = viewed(
+    name="late",
+    status=JobStatus.PENDING,
+    workers=2,
+    requested_gpus=16,
+    duration=5,
+    message="waits for a placement: 2 workers of 8 GPUs do not fit; retry with: arena-topo resume late",
+)
+TORCH = replace(
+    RUNS,
+    name="bert",
+    kind="PyTorchJob",
+    instances=(Instance("bert-master-0", "Running", True, 8, 0.0, NOW, node="n9"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "width", "lines"),
+    [
+        (
+            [RUNS],
+            80,
+            [
+                "NAME   STATUS   READY  GPUS  DURATION  WHERE",
+                "vgg16  RUNNING  2/2    4     1m        2 nodes",
+            ],
+        ),
+        (
+            [TORCH, RUNS],
+            80,
+            [
+                "NAME   KIND        STATUS   READY  GPUS  DURATION  WHERE",
+                "bert   PyTorchJob  RUNNING  1/2    4     1m        n9",
+                "vgg16  MPIJob      RUNNING  2/2    4     1m        2 nodes",
+            ],
+        ),
+        (
+            [RUNS, LATE],
+            80,
+            [
+                "NAME   STATUS   READY  GPUS  DURATION  WHERE    REASON",
+                "vgg16  RUNNING  2/2    4     1m        2 nodes  ",
+                "late   PENDING  0/2    16    5s                 2 workers of 8 GPUs do not fit;…",
+            ],
+        ),
+        (
+            [RUNS, LATE],
+            50,
+            [
+                "NAME   STATUS   READY  GPUS  REASON",
+                "vgg16  RUNNING  2/2    4     ",
+                "late   PENDING  0/2    16    2 workers of 8 GPUs…",
+            ],
+        ),
+    ],
+    ids=["one kind, no reason", "two kinds", "a reason", "a narrow terminal"],
+)
+def test_a_list_for_people_has_the_columns_that_they_need(
+    jobs: list[JobView], width: int, lines: list[str]
+) -> None:
+    """A launcher is no worker, and a master is one; a reason is cut off where the terminal ends."""
+    assert lines == tabulate(fitted_jobs(jobs, width).rows).splitlines()
+
+
+def test_a_list_that_is_watched_has_room_for_jobs_to_come() -> None:
+    """Of another kind, or with a reason."""
+    table = fitted_jobs([RUNS], 100, namespaces=True, all_columns=True)
+
+    headings = ["NAMESPACE", "NAME", "KIND", "STATUS", "READY", "GPUS", "DURATION", "WHERE", "REASON"]
+    assert headings == list(table.rows[0])
+    assert list(range(9)) == list(table.kept)
+
+
+def test_workers_that_moved_are_told_from_where_to_where() -> None:
+    """On the page with the time, and as a document; jobs that lost nothing say nothing of it."""
+    at = datetime(2026, 11, 23, 15, 4, 5, tzinfo=UTC)
+    job = viewed(
+        workers=4,
+        moved="1 of 4 workers moved: b is gone; 1 of 4 workers lost their nodes and wait: d is gone; no room",
+        moves=(
+            MoveView(at, "b is gone", (("job-worker-1", "b", "c"),)),
+            MoveView(at, "d is gone", (("job-worker-2", "d", ""),), "no room"),
+        ),
+    )
+    (section,) = [part for part in job_page(job, [], at).split("\n\n") if part.startswith("Moved:")]
+    rows = [line.split()[2:] for line in section.splitlines()[3:]]
+    assert [
+        ["job-worker-1", "b", "c", "b", "is", "gone"],
+        ["job-worker-2", "d", "waits", "d", "is", "gone;", "no", "room"],
+    ] == rows
+    assert [
+        ("b is gone", [{"name": "job-worker-1", "from": "b", "to": "c"}], ""),
+        ("d is gone", [{"name": "job-worker-2", "from": "d", "to": ""}], "no room"),
+    ] == [(each["reason"], each["workers"], each["waitsFor"]) for each in job_document(job)["moves"]]
+    assert "Moved:" not in job_page(viewed(), [], at)
+    assert "moves" not in job_document(viewed())
+
+
+def waiting(number: int, status: str, reason: str) -> Instance:
+    """Return a worker that waits."""
+    return Instance(f"job-worker-{number}", status, False, 1, 60, LATER, reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("instances", "ends"),
+    [
+        (
+            [waiting(n, "SchedulingGated", "SchedulingGated: waits at a gate") for n in range(2)],
+            [
+                "  job-worker-0  SchedulingGated  1m   false     1               N/A",
+                "  job-worker-1  SchedulingGated  1m   false     1               N/A",
+                "  (each of them: waits at a gate)",
+            ],
+        ),
+        (
+            [
+                waiting(0, "Pending", "Unschedulable: no room"),
+                waiting(1, "ImagePullBackOff", "ImagePullBackOff"),
+            ],
+            [
+                "  job-worker-0  Pending           1m   false     1               N/A   Unschedulable: no room",
+                "  job-worker-1  ImagePullBackOff  1m   false     1               N/A",
+            ],
+        ),
+    ],
+    ids=["one reason of all", "reasons of their own"],
+)
+def test_a_reason_is_said_once(instances: list[Instance], ends: list[str]) -> None:
+    """Not again for each pod of a gang, and not where its status says as much."""
+    page = job_page(viewed(instances=tuple(instances)), (), LATER, width=120)
+    _, _, section = page.partition("Instances:\n")
+
+    assert ends == section.partition("\n\n")[0].splitlines()[1:]

@@ -14,7 +14,7 @@ STAMP = b"2026-11-21T01:00:00Z"
 
 def line(text: bytes = b"loss 1\n", instance: str = "job-worker-2", stamp: bytes = b"") -> LogLine:
     """Return a line of a worker."""
-    return LogLine(instance, "mpi", "n1", stamp, text, "worker", 2)
+    return LogLine(instance, "mpi", "n1", stamp, text, "worker", 2, "job")
 
 
 @given(text=st.binary())
@@ -59,6 +59,7 @@ def test_json_tells_everything() -> None:
 
     assert {
         "time": "2026-11-21T01:00:00Z",
+        "job": "job",
         "instance": "job-worker-2",
         "role": "worker",
         "index": 2,

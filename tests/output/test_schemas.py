@@ -104,6 +104,7 @@ def snapshots() -> dict[str, Snapshot]:
         ("plan", "plan mpi --from racks --workers=3 --gpus=4 --parallel=tp=4,pp=3"),
         ("plan-comparison", "plan mpi --from racks --workers=4 --gpus=2 --compare --parallel=tp=2,pp=4"),
         ("plan", "plan mpi --from empty --workers=4 --gpus=8"),
+        ("plan", "plan pytorch --from racks --min-workers=2 --max-workers=12 --gpus=1"),
         ("gang-plan", "plan tf --from racks --workers=4 --gpus=1 --ps=2 --chief --evaluator"),
         ("gang-plan", "plan tf --from racks --workers=2"),
         ("gang-plan", "plan tf --from racks --workers=4 --gpus=8 --ps=1"),

@@ -7,7 +7,13 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.model.cluster import Gpu, GpuNode, Holder, Link, LinkClass, LinkGraph
-from arena_topo.output.top_node import node_details, shortest_float32, top_nodes, top_nodes_document
+from arena_topo.output.top_node import (
+    fitted_nodes,
+    node_details,
+    shortest_float32,
+    top_nodes,
+    top_nodes_document,
+)
 from tests.output.golden import golden
 
 SELF, NV2 = Link(LinkClass.SELF), Link(LinkClass.NVLINK, 2, 48.1)
@@ -73,3 +79,24 @@ def test_nodes_are_printed_as_arena_prints_them(name: str) -> None:
 def test_figures_are_written_as_go_writes_32_bit_floats(value: float, expected: str) -> None:
     """Shortest digits that read back the same, never with an exponent here."""
     assert expected == shortest_float32(value)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("", ["master-1", "gpu-1", "gpu-10", "gpu-2"]),
+        ("name", ["gpu-1", "gpu-2", "gpu-10", "master-1"]),
+        ("total", ["gpu-2", "gpu-1", "gpu-10", "master-1"]),
+        ("allocated", ["gpu-2", "gpu-10", "gpu-1", "master-1"]),
+        ("free", ["gpu-1", "gpu-2", "gpu-10", "master-1"]),
+    ],
+)
+def test_nodes_are_sorted_as_users_ask(by: str, expected: list[str]) -> None:
+    """By name as people count, or those first that have most; otherwise in Arena's order."""
+
+    def node(name: str, total: int, allocated: int) -> GpuNode:
+        return GpuNode(name, allocatable={"nvidia.com/gpu": total}, requested={"nvidia.com/gpu": allocated})
+
+    nodes = [node("gpu-10", 8, 7), NORMAL, node("gpu-2", 16, 9), node("gpu-1", 8, 1)]
+
+    assert expected == [row[0] for row in fitted_nodes(nodes, None, by=by).rows[1:]]

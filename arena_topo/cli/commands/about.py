@@ -28,10 +28,10 @@ def version(flags: VersionFlags) -> None:
         click.echo(f"v{__version__}")
         return
     if flags.output != "text":
-        from arena_topo.output.text import document
+        from arena_topo.output.text import document, versions_document
 
         server = None if flags.client else _server_version(flags.kube)
-        click.echo(document({"client": f"v{__version__}", "server": server}, flags.output), nl=False)
+        click.echo(document(versions_document(server), flags.output), nl=False)
         return
     click.echo(f"arena-topo: v{__version__}")
     if flags.verbose:
@@ -45,8 +45,7 @@ def version(flags: VersionFlags) -> None:
 def _server_version(connection: KubeFlags) -> str | None:
     from arena_topo.kube.session import connect
 
-    version = connect(connection).get("/version").get("gitVersion")
-    return str(version) if version else None
+    return connect(connection).version()
 
 
 def _print_details() -> None:

@@ -47,7 +47,7 @@ from arena_topo.cli.options.placement import (
     wait_timeout,
 )
 from arena_topo.cli.snapshot_source import read_text
-from arena_topo.cli.terminal import say, wants_colour
+from arena_topo.cli.terminal import Elapsed, say, wants_colour
 from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
 
@@ -93,7 +93,11 @@ def resume(flags: ResumeFlags) -> ExitCode:
 
     def resumed(name: str) -> ExitCode:
         placed = resume_job(
-            session, name, WaitPolicy(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
+            session,
+            name,
+            WaitPolicy(
+                waiter=Waiter(say, Elapsed(flags.wait or 0.0).sleep), timeout=flags.wait, clock=time.monotonic
+            ),
         )
         if isinstance(placed, Unplanned):
             click.echo(f"The job {name} is {placed.value}")
@@ -145,7 +149,7 @@ def suspend(flags: SuspendFlags) -> ExitCode:
             say(f"the job {name} is suspended already")
             return
         if flags.wait:
-            wait_until_stopped(session, served, timeout=flags.timeout)
+            wait_until_stopped(session, served, timeout=flags.timeout, sleep=Elapsed(flags.timeout).sleep)
         click.echo(f"The job {name} is suspended")
         say(f"arena-topo resume {name} plans and starts it again")
 
@@ -217,7 +221,7 @@ def scale(flags: ScaleFlags) -> None:
         scaling = planned_scaling(session, flags.name, size, on_server=flags.dry_run is DryRun.SERVER)
         remark = f" ({flags.dry_run.value} dry run)" if flags.dry_run is DryRun.SERVER else " (dry run)"
     else:
-        wait = WaitPolicy(waiter=Waiter(say), clock=time.monotonic)
+        wait = WaitPolicy(waiter=Waiter(say, Elapsed().sleep), clock=time.monotonic)
         scaling = scale_job(session, flags.name, size, wait, Leave(grace=flags.grace, report=say))
         remark = ""
     named = f"{scaling.resource}/{scaling.name}"
@@ -230,7 +234,8 @@ def scale(flags: ScaleFlags) -> None:
     else:
         for line in render_scaling(scaling).splitlines():
             say(line)
-        if scaling.enforced:
+        # What does hold the plan stands in describe.
+        if scaling.enforced.startswith("nothing"):
             say(f"enforced: {scaling.enforced}")
         done = "scaled" if scaling.before != scaling.after else "unchanged"
         click.echo(f"{named} {done}{remark}")

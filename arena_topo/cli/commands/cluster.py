@@ -197,7 +197,7 @@ def doctor(flags: DoctorFlags) -> ExitCode:
       arena-topo doctor -v
       arena-topo doctor -n research -o json
     """
-    from arena_topo.cluster.capabilities import detect
+    from arena_topo.cluster.capabilities import detect_with_access
     from arena_topo.cluster.doctor import diagnose, verdict
     from arena_topo.jobs.other_plans import reservations
     from arena_topo.kube.session import connect
@@ -206,7 +206,7 @@ def doctor(flags: DoctorFlags) -> ExitCode:
     from arena_topo.output.reports import findings_document, findings_text
 
     session = connect(flags.kube)
-    facts = detect(session, access=True)
+    facts = detect_with_access(session)
     findings = (
         *diagnose(facts, namespace=session.namespace, queue=flags.queue),
         reservations_finding(reservations(session)),

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import command, option, text
+from arena_topo.cli.declare import command, option, switch, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.common import KubeFlags, Whole, duration
-from arena_topo.cli.terminal import say
+from arena_topo.cli.terminal import say, warn
 from arena_topo.extras import require
 
 if TYPE_CHECKING:
@@ -129,14 +129,19 @@ class ManifestFlags:
     reserve_after: float = _reserve_after()
     publish: str = _publish()
     metrics_port: int = _metrics_port()
+    no_policy: bool = switch(
+        "--no-policy",
+        help="Leave out the admission policy that limits what the controller may change, for Kubernetes before 1.30.",
+    )
 
 
 @command("manifest", ManifestFlags)
 def manifest(flags: ManifestFlags) -> None:
     """Print the objects that run the controller in the namespace arena-topo-system.
 
-    They are the namespace, a ServiceAccount, its roles and their bindings, a PodDisruptionBudget, and a
-    Deployment of two replicas, for kubectl apply.
+    They are the namespace, a ServiceAccount, its roles and their bindings, an admission policy that keeps
+    the controller to what it writes (Kubernetes 1.30 or later), a PodDisruptionBudget, and a Deployment of
+    two replicas, for kubectl apply.
 
     \b
       arena-topo controller manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -
@@ -150,7 +155,10 @@ def manifest(flags: ManifestFlags) -> None:
         reserve_after=flags.reserve_after,
         publish=Detail(flags.publish),
         metrics_port=flags.metrics_port,
+        policy=not flags.no_policy,
     )
+    if flags.no_policy:
+        warn("without the admission policy the controller's token can change every pod and every job")
     click.echo(objects(manifests, "yaml"), nl=False)
 
 

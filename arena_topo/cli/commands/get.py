@@ -26,7 +26,7 @@ from arena_topo.model.text.words import printable
 if TYPE_CHECKING:
     from arena_topo.cluster.gpu_metrics import Prometheus, Uses
     from arena_topo.kube.session import Session
-    from arena_topo.model.job_view import Instance, JobEvent
+    from arena_topo.model.job_view import Instance
 
 _TABLES = ("", "wide")
 
@@ -87,11 +87,9 @@ def get(flags: GetFlags) -> ExitCode:
                 click.echo()
             _print_job(session, job, flags, wide=form.word == "wide")
         else:
-            from arena_topo.manifest.fresh import as_submitted
-            from arena_topo.output.job import job_document
+            from arena_topo.output.job import saved_document
 
-            # With its manifest a saved job can be run again after it was deleted.
-            documents.append({**job_document(job), "manifest": as_submitted(job.manifest)})
+            documents.append(saved_document(job))
 
     code = for_each(flags.names, shown)
     if documents:
@@ -113,18 +111,32 @@ def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: boo
         if flags.events:
             _print_events(session, job)
     # What follows is not part of the table, which scripts may read: it goes to stderr.
-    if job.message:
+    if job.message and not (job.plan and job.plan.message == job.message):
         say(f"\n{job.status.value.lower()}: {printable(job.message)}")
     if job.plan:
         say(f"plan: {printable(job.plan.message)}", style="warning" if job.plan.moved else "")
+    if job.moved:
+        say(printable(job.moved), style="warning")
     if start := start_line(job):
         say(f"start: {printable(start)}")
+    _print_silence(session, job)
     if job.advice:
         say(f"hint: {printable(job.advice)}", style="hint")
 
 
+def _print_silence(session: "Session", job: "JobView") -> None:
+    # Scripts that want to know ask why.
+    if job.status is not JobStatus.RUNNING or not columns():
+        return
+    from arena_topo.jobs.progress import no_progress
+
+    if silence := no_progress(session, job):
+        say(f"{printable(silence)}", style="warning")
+        say(f"hint: arena-topo why {printable(job.name)} tells which rank the others wait for", style="hint")
+
+
 def _watch(session: "Session", name: str, flags: GetFlags, form: OutputForm) -> None:
-    """Print the job, and then its status and each instance when they change, until it has ended or is deleted."""
+    """Print the job, then its status and each instance as they change, until it has ended or is deleted."""
     from arena_topo.jobs.lookup import job_not_found, with_queue
     from arena_topo.jobs.watch import JobWatch
     from arena_topo.output.job import fitted_instances, instance_row
@@ -189,44 +201,21 @@ def describe(flags: DescribeFlags) -> None:
     if flags.output == "text":
         print_page(page_of(session, flags.name, all_events=flags.events))
         return
-    from arena_topo.output.job import job_document
+    from arena_topo.jobs.lookup import described_job
+    from arena_topo.output.job import described_document
     from arena_topo.output.text import document
 
-    job, events = _with_events(session, flags.name)
-    listed = [
-        {
-            "object": event.source,
-            "type": event.kind,
-            "reason": event.reason,
-            "message": event.message,
-            "lastSeen": event.last_seen.isoformat(),
-        }
-        for event in events or ()
-    ]
-    click.echo(document({**job_document(job), "events": listed}, flags.output), nl=False)
+    click.echo(document(described_document(*described_job(session, flags.name)), flags.output), nl=False)
 
 
 def page_of(session: "Session", name: str, *, all_events: bool = False) -> str:
     """Return all about the job *name*, with colours where stdout wants them. Raises ``NotFound``."""
+    from arena_topo.jobs.lookup import described_job
     from arena_topo.output.job import job_page
 
-    job, events = _with_events(session, name)
+    job, events = described_job(session, name)
     now = datetime.now(UTC)
     return job_page(job, events, now, all_events=all_events, paint=status_paint(), width=columns())
-
-
-def _with_events(session: "Session", name: str) -> "tuple[JobView, Sequence[JobEvent] | None]":
-    """Return the job *name* and its events, None where the user cannot list them."""
-    from arena_topo.errors import Forbidden
-    from arena_topo.jobs.lookup import fetch_job_view
-    from arena_topo.jobs.status import job_events
-
-    job = fetch_job_view(session, name)
-    try:
-        return job, job_events(session, job)
-    # The rest is worth reading without them.
-    except Forbidden:
-        return job, None
 
 
 # ``arena-topo events``.
@@ -283,7 +272,7 @@ def events(flags: EventsFlags) -> None:
 
 
 def _print_gpus(session: "Session", job: JobView) -> None:
-    """Print how busy the GPUs of *job* are; like Arena nothing for a job without any, or one that has succeeded."""
+    """Print how busy the GPUs of *job* are; nothing, like Arena, if it has none or has succeeded."""
     from arena_topo.cluster.gpu_metrics import uses_of_pods
     from arena_topo.output.job import gpus_text
 

@@ -17,7 +17,7 @@ from arena_topo.cli.options.common import (
     job_type,
     wait_limit,
 )
-from arena_topo.cli.terminal import say
+from arena_topo.cli.terminal import Elapsed, erase, say
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound, UsageError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def delete(flags: DeleteFlags) -> ExitCode:
             missing = f"the training job {name!r} does not exist in namespace {session.namespace}"
             raise NotFound(missing, status=error.status) from error
         if flags.wait:
-            wait_until_gone(gone, name, timeout=flags.timeout)
+            wait_until_gone(gone, name, timeout=flags.timeout, sleep=Elapsed(flags.timeout).sleep)
         # The sentence is Arena's, to the byte.
         click.echo(f"The training job {name} has been deleted successfully")
 
@@ -141,6 +141,7 @@ def prune(flags: PruneFlags) -> ExitCode:
     from arena_topo.jobs.lists import old_jobs
     from arena_topo.kube.session import connect
     from arena_topo.model.text.quantity import short_duration
+    from arena_topo.model.text.words import plural
 
     if flags.since is None:
         raise UsageError(
@@ -164,7 +165,8 @@ def prune(flags: PruneFlags) -> ExitCode:
     if not deleted and not code:
         click.echo("No job need to be deleted")
     if old.waiting and not flags.pending:
-        say(f"{old.waiting} older jobs have not started and are kept; --pending deletes them too")
+        verb = "has" if old.waiting == 1 else "have"
+        say(f"{plural(old.waiting, 'older job')} {verb} not started; --pending deletes those too")
     return code
 
 
@@ -216,9 +218,13 @@ def wait(flags: WaitFlags) -> None:
     from arena_topo.model.job_view import Goal
 
     session, goal, started = of_type(connect(flags.kube), flags.type), Goal(flags.goal), time.monotonic()
+    elapsed = Elapsed(flags.timeout)
     for name in dict.fromkeys(flags.names):
         # Once the time is over, the jobs that are left get a moment: they may have come far enough already.
         left = max(flags.timeout - (time.monotonic() - started), 0.001) if flags.timeout else 0.0
-        seen = wait_for(session, name, goal, timeout=left)
+        try:
+            seen = wait_for(session, name, goal, timeout=left, tick=elapsed.show)
+        finally:
+            erase()
         # What was gone before it was seen has no kind that could be named.
         click.echo(f"{seen.full_name if seen else f'mpijob.kubeflow.org/{name}'} {goal.value}")

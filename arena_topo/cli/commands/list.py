@@ -75,7 +75,8 @@ class ListFlags:
 def list_command(flags: ListFlags) -> None:
     """List jobs.
 
-    The columns are Arena's; NODE is the address of the node of the launcher, or of a job's first pod.
+    A terminal shows what fits it. In a pipe and with -o wide the columns are Arena's; NODE is the address of
+    the node of the launcher, or of a job's first pod.
 
     \b
       arena-topo list -A
@@ -128,44 +129,55 @@ def _print_table(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> 
     print_table(_fitted(jobs, flags, wide=wide))
 
 
-def _fitted(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> "Fitted":
-    """Return the table of *jobs* with the columns that fit the terminal, or all of them if *wide*."""
-    from arena_topo.output.job import SPARE, job_list_rows
+def _fitted(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool, watched: bool = False) -> "Fitted":
+    """Return the table of *jobs*: Arena's for programs and where it is *wide*, else one for the terminal.
+
+    *watched*: further lines will follow it.
+    """
+    from arena_topo.output.job import fitted_jobs, job_list_rows
     from arena_topo.output.text import fitted
 
-    rows = job_list_rows(jobs, namespaces=flags.all_namespaces, wide=wide)
-    return fitted(rows, None if wide else columns(), spare=SPARE)
+    width = columns()
+    if wide or width is None:
+        return fitted(job_list_rows(jobs, namespaces=flags.all_namespaces, wide=wide), None)
+    return fitted_jobs(jobs, width, namespaces=flags.all_namespaces, all_columns=watched)
 
 
 def _watch(session: "Session", flags: ListFlags, form: OutputForm) -> None:
     """Print the table, and then a line for each job whose cells change, its duration apart, until Ctrl-C."""
     from arena_topo.jobs.lists import newest_first
     from arena_topo.jobs.watch import JobWatch
-    from arena_topo.output.job import job_row
-    from arena_topo.output.text import aligned, column_widths
+    from arena_topo.output.job import job_row, short_job_row
+    from arena_topo.output.text import aligned, column_widths, cut_off
 
-    shape = {"namespaces": flags.all_namespaces, "wide": form.word == "wide"}
+    wide, width = form.word == "wide", columns()
     watch = JobWatch(session, all_namespaces=flags.all_namespaces, selector=flags.selector)
     before = watch.views()
     jobs = _sorted(newest_first(before.values()), flags.sort_by)
-    table = _fitted(jobs, flags, wide=shape["wide"])
+    table = _fitted(jobs, flags, wide=wide, watched=True)
     print_table(table)
     widths = column_widths(table.rows)
 
-    def line(cells: "Sequence[str]") -> str:
-        return aligned([cells[place] for place in table.kept], widths, paint=status_paint())
+    def line(job: "JobView", *, deleted: bool = False) -> str:
+        for_people = not wide and width is not None
+        row = (
+            short_job_row(job, namespaces=flags.all_namespaces)
+            if for_people
+            else job_row(job, namespaces=flags.all_namespaces, wide=wide)
+        )
+        cells = ["DELETED" if deleted and cell == job.status.value else cell for cell in row]
+        cells = [cells[place] for place in table.kept]
+        if for_people:
+            cells[-1] = cut_off(cells[-1], max((width or 0) - sum(widths), 0))
+        return aligned(cells, widths, paint=status_paint())
 
     while watch.wait():
         now = watch.views()
         for key in sorted(before.keys() | now.keys()):
             if key not in now:
-                gone = [
-                    "DELETED" if cell == before[key].status.value else cell
-                    for cell in job_row(before[key], **shape)
-                ]
-                print_out(line(gone))
+                print_out(line(before[key], deleted=True))
             elif key not in before or _seen(now[key]) != _seen(before[key]):
-                print_out(line(job_row(now[key], **shape)))
+                print_out(line(now[key]))
         before = now
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.declare import command, many, option, switch, text
-from arena_topo.cli.options.common import KubeFlags, Notation, Whole, duration, job_name, job_type
-from arena_topo.cli.terminal import say, wants_colour
+from arena_topo.cli.options.common import KubeFlags, Notation, Whole, duration, job_names, job_type
+from arena_topo.cli.terminal import Elapsed, say, wants_colour
 from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +32,13 @@ def _instant(text: str, flag: str) -> str:
 class LogsFlags:
     """What ``logs`` takes."""
 
-    name: str = job_name()
+    names: tuple[str, ...] = job_names(required=False)
+    selector: str = text(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        help="Print the logs of the jobs that have these labels now, for example team=vision.",
+    )
     follow: bool = switch("-f", "--follow", help="Wait for the log to start, and print it as it grows.")
     instance: str = text(
         "-i",
@@ -100,16 +106,18 @@ class LogsFlags:
 
 @command("logs", LogsFlags)
 def logs(flags: LogsFlags) -> ExitCode:
-    """Print the logs of a job.
+    """Print the logs of jobs.
 
-    It is the launcher's log, where the output of all ranks arrives, or in a job without one that of the
-    master or the first pod; or that of the instances which are named. With --follow it waits until they have
-    started, says what it waits for, continues through restarts, and ends with the job.
+    Of each job it is the launcher's log, where the output of all ranks arrives, or in a job without one that
+    of the master or the first pod; or that of the instances which are named. With --follow it waits until
+    they have started, says what it waits for, continues through restarts, and ends with the jobs.
 
     \b
       arena-topo logs -f vgg16
       arena-topo logs vgg16 --tail 20
       arena-topo logs -f vgg16 -i 0-3,7 --exclude '^DEBUG'
+      arena-topo logs -f vgg16 resnet50
+      arena-topo logs -l team=vision --tail 5
       arena-topo logs -f vgg16 --all -o json | jq -r 'select(.worker == 2).line'
     """
     from arena_topo.jobs.logs.follow import LogOptions, Patterns, compiled, parse_instances
@@ -119,6 +127,11 @@ def logs(flags: LogsFlags) -> ExitCode:
 
     if flags.follow and flags.previous:
         raise UsageError("--follow and --previous exclude each other: a previous run has ended")
+    if bool(flags.names) == bool(flags.selector):
+        raise UsageError(
+            "logs takes the names of jobs, or -l LABELS: one of the two",
+            hint="for example arena-topo logs vgg16",
+        )
     if flags.since and flags.since_time:
         raise UsageError("at most one of --since and --since-time may be used")
     instances = parse_instances(flags.instance, flags.role, every=flags.every)
@@ -134,10 +147,14 @@ def logs(flags: LogsFlags) -> ExitCode:
         previous=flags.previous,
     )
     failures: dict[str, ArenaTopoError] = {}
-    lines = _lines(flags, of_type(connect(flags.kube), flags.type), instances, options, failures)
+    session = of_type(connect(flags.kube), flags.type)
+    names = tuple(dict.fromkeys(flags.names)) or _with_labels(session, flags.selector)
+    if not names:
+        return ExitCode.OK
+    lines = _lines(flags, names, session, instances, options, failures)
     printed = printer(
         flags.output,
-        prefix=not instances.one,
+        prefix=not instances.one or len(names) > 1 or bool(flags.selector),
         colour=wants_colour(sys.stdout),
         strip=flags.strip_control,
         timestamps=flags.timestamps,
@@ -151,33 +168,49 @@ def logs(flags: LogsFlags) -> ExitCode:
     return next((error.exit_code for error in failures.values()), ExitCode.OK)
 
 
+def _with_labels(session: "Session", selector: str) -> tuple[str, ...]:
+    """Return the names of the jobs with the labels of *selector*, in the order in which people count."""
+    # Few logs are asked for by labels, and what lists jobs takes its time to import.
+    from arena_topo.jobs.lists import list_jobs
+    from arena_topo.model.text.words import natural_sort_key
+
+    names = tuple(sorted({job.name for job in list_jobs(session, selector=selector)}, key=natural_sort_key))
+    if not names:
+        say(f"no training jobs with {selector} in namespace {session.namespace}")
+    return names
+
+
 def _lines(
     flags: LogsFlags,
+    names: tuple[str, ...],
     session: "Session",
     instances: "Instances",
     options: "LogOptions",
     failures: dict[str, ArenaTopoError],
 ) -> Iterator["LogLine"]:
-    """Return the lines of one instance or of several; what fails for one of these is reported, and kept in *failures*."""
+    """Return the lines of one instance or of several.
+
+    What fails for one of several is reported, and kept in *failures*.
+    """
     from arena_topo.cli.errors import report
     from arena_topo.jobs.logs.follow import follow, read
     from arena_topo.jobs.logs.wait import LogTarget, Waiter
 
-    if instances.one:
-        target = LogTarget(instances.name_in(flags.name), flags.container)
+    if instances.one and len(names) == 1:
+        target = LogTarget(instances.name_in(names[0]), flags.container)
         if flags.follow:
-            return follow(session, flags.name, target, options, Waiter(say))
-        return read(session, flags.name, target, options)
-    from arena_topo.jobs.logs.many import GangLog
+            return follow(session, names[0], target, options, Waiter(say, Elapsed().sleep))
+        return read(session, names[0], target, options)
+    from arena_topo.jobs.logs.many import CombinedLog
 
     def keep(error: ArenaTopoError) -> None:
         # What is refused to one is mostly refused to all, in the same words.
         if failures.setdefault(error.message, error) is error:
             report(error)
 
-    log = GangLog(
+    log = CombinedLog(
         session=session,
-        name=flags.name,
+        names=names,
         instances=instances,
         container=flags.container,
         options=options,

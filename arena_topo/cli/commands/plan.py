@@ -25,7 +25,6 @@ from arena_topo.cli.options.kinds import (
     KIND_ALIASES,
     JobKind,
     TfFlags,
-    check_elastic,
     plannable_job,
 )
 from arena_topo.cli.options.placement import (
@@ -148,6 +147,7 @@ class _PlanJobFlags:
 
 
 def _plan(kind: JobKind, flags: _PlanJobFlags) -> ExitCode:
+    from arena_topo.jobs.options import check_elastic
     from arena_topo.jobs.plan import plan_spec
 
     if flags.compare and flags.output in PICTURES:

@@ -69,9 +69,9 @@ def start(flags: StartFlags) -> None:
 
     home = Home.of_user()
     running = lifecycle.start(home, flags.layout, speed=flags.speed, port=flags.port)
-    print_page("\n".join([*running.lines(), "", "Use it with\n"]))
+    print_page(f"{running.headline()}\n")
     # Lines to copy, which no line break may part.
-    print_out("".join(f"  {line}\n" for line in lifecycle.usage(home)))
+    print_out("".join(f"{line}\n" for line in lifecycle.usage(home)))
 
 
 @command("stop", NoFlags)

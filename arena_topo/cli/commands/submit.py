@@ -16,7 +16,7 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.common import DRY_RUN, DryRun, KubeFlags, Notation, go_flag
 from arena_topo.cli.options.flags_file import FileCommand, TypedFlags, command_of_file
 from arena_topo.cli.options.job import TEXT, CommonJobFlags
-from arena_topo.cli.options.kinds import JOB_KINDS, KIND_ALIASES, MpiFlags, check_elastic, described_job
+from arena_topo.cli.options.kinds import JOB_KINDS, KIND_ALIASES, MpiFlags, described_job
 from arena_topo.cli.options.placement import (
     EnforcementFlags,
     PlanFlags,
@@ -27,7 +27,7 @@ from arena_topo.cli.options.placement import (
     why,
 )
 from arena_topo.cli.snapshot_source import from_file, product, read_text, unreserved, write_text
-from arena_topo.cli.terminal import columns, print_document, say, wants_colour, warn
+from arena_topo.cli.terminal import Elapsed, columns, print_document, say, wants_colour, warn
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, ExitCode, UsageError
 from arena_topo.files import LARGEST_SETTING
 from arena_topo.kinds.mpijob import ApiVersion
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from arena_topo.jobs.prepare import PreparedJob
     from arena_topo.jobs.reserve import PlacedJob
     from arena_topo.jobs.sources import FromFlags
+    from arena_topo.jobs.submit import SubmittedJob
     from arena_topo.kube.kubeconfig import Target
     from arena_topo.kube.session import Session
     from arena_topo.model.cluster import Snapshot
@@ -175,7 +176,7 @@ def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending)
             _print_objects(job.objects, ending.output, "")
         _print_notes((), job.notes)
 
-    started, waiter = time.monotonic(), Waiter(say)
+    started, waiter = time.monotonic(), Waiter(say, Elapsed(place.timeout or 0.0).sleep)
     try:
         # Reads for which the user waits outlast an API server that is away; what was written is not written
         # again.
@@ -185,17 +186,32 @@ def create_and_wait(session: "Session", prepared: "PreparedJob", ending: Ending)
             _print_objects(submitted.objects, ending.output, "")
         if submitted.placed:
             print_placement(name, submitted.placed)
-        # Both sentences are Arena's to the byte, which logs them to stderr: stdout has the names of the
-        # objects only.
-        job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
-        say(f"The Job {name} has been submitted successfully")
-        see = f"arena-topo get {name} --type {kind} -n {job['namespace']}"
-        say(f"You can run `{see}` to check the job status")
+        job = submitted.objects[0]["metadata"]
+        _say_what_is_next(submitted, ending)
         limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
         _wait(session, name, job["uid"], place, limit or 0.0, ending)
     except KeyboardInterrupt:
         _say_what_is_left(name, ending.connection, was_created=bool(created))
         raise
+
+
+def _say_what_is_next(submitted: "SubmittedJob", ending: Ending) -> None:
+    """Print on stderr how to look at the job: to people in a line, to programs in Arena's sentences."""
+    job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
+    name = job["name"]
+    if columns(sys.stderr) is None:
+        # Arena's to the byte, which logs them to stderr: stdout has the names of the objects only.
+        say(f"The Job {name} has been submitted successfully")
+        see = f"arena-topo get {name} --type {kind} -n {job['namespace']}"
+        say(f"You can run `{see}` to check the job status")
+        return
+    from arena_topo.model.plan_record import Stage
+
+    # What to do about a job that waits is said with the reason.
+    waits = submitted.placed and submitted.placed.record.stage is Stage.WAITING
+    if not ending.follow and not waits:
+        within = f" -n {job['namespace']}" if ending.connection.namespace else ""
+        say(f"next: arena-topo logs -f {name}{within}")
 
 
 def _wait(
@@ -207,13 +223,19 @@ def _wait(
     from arena_topo.model.text.words import written_duration
 
     if ending.follow:
-        for line in followed_to_the_end(session, name, uid, Waiter(say)):
+        for line in followed_to_the_end(session, name, uid, Waiter(say, Elapsed().sleep)):
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
         say(f"The job {name} has succeeded")
     elif place.goal in (Goal.RUNNING, Goal.SUCCEEDED):
         view = wait_for_goal(
-            session, name, uid, place.goal, Waiter(say), timeout=left, limit=place.timeout or 0.0
+            session,
+            name,
+            uid,
+            place.goal,
+            Waiter(say, Elapsed(place.timeout or 0.0).sleep),
+            timeout=left,
+            limit=place.timeout or 0.0,
         )
         verb = "has succeeded" if view.status.is_final else "is running"
         say(f"The job {name} {verb} after {written_duration(view.duration)}")
@@ -413,23 +435,17 @@ def _job(file: str) -> "Object":
 
 def _within(session: "Session", job: "Object", connection: KubeFlags) -> "Session":
     """Return *session* for the namespace that the manifest names."""
-    return session.within(_namespace_of(job, connection)) if _own(job) else session
+    from arena_topo.jobs.sources import namespace_of
 
-
-def _own(job: "Object") -> str:
-    return str(job["metadata"].get("namespace") or "")
+    return session.within(namespace_of(job, connection.namespace) or session.namespace)
 
 
 def _namespace_of(job: "Object", connection: KubeFlags) -> str:
     """Return the namespace of *job*. Raises ``UsageError`` if -n names another one, as kubectl does."""
+    from arena_topo.jobs.sources import namespace_of
     from arena_topo.kube.kubeconfig import default_namespace
 
-    if connection.namespace and _own(job) not in ("", connection.namespace):
-        raise UsageError(
-            f"the manifest is of namespace {_own(job)}, and -n names {connection.namespace}",
-            hint="leave one of them out",
-        )
-    return connection.namespace or _own(job) or default_namespace()
+    return namespace_of(job, connection.namespace) or default_namespace()
 
 
 submit = CommandGroup(
@@ -600,6 +616,7 @@ def job(flags: SubmitFlags) -> None:
 
 def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> None:
     """Do what *flags* say with the job that they describe, of the kind that *word* names."""
+    from arena_topo.jobs.options import check_elastic
     from arena_topo.kube.kubeconfig import default_namespace
 
     flags.creation.check(word)

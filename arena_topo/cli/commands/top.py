@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import argument, command, output_format, switch, text
+from arena_topo.cli.declare import argument, command, option, output_format, switch, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.common import KubeFlags, check_refreshed, job_names, job_type, refresh_switch
 from arena_topo.cli.snapshot_source import print_warnings
@@ -80,7 +80,7 @@ def _watch_cluster(kube: KubeFlags, first: str = "cluster") -> int:
 
 
 def _check_shown_alone(output: str, names: Sequence[str], *, refresh: bool) -> None:
-    """Raise ``UsageError`` for what the live view does not go with: it shows the whole cluster, and no document."""
+    """Raise ``UsageError`` for names and output forms: the live view shows the whole cluster on a screen."""
     if refresh:
         raise UsageError("--watch and --refresh exclude each other", hint="--watch follows every change")
     if output != "wide":
@@ -251,6 +251,11 @@ class TopNodeFlags:
         metavar="MODE",
         help="Only nodes of a mode: n(one), e(xclusive), t(opology) or s(hare).",
     )
+    sort_by: str | None = option(
+        "--sort-by",
+        type=click.Choice(["name", "total", "allocated", "free"]),
+        help="Sort the nodes by name, or those first that have most GPUs in all, allocated or free.",
+    )
     output: str = output_format("wide", "json", "yaml")
     metric: bool = switch("--metric", help="Show how busy the GPUs are, as Prometheus has measured it.")
     refresh: bool = refresh_switch()
@@ -268,10 +273,13 @@ def node(flags: TopNodeFlags) -> int | None:
     \b
       arena-topo top node
       arena-topo top node -d gpu-node-1
+      arena-topo top node --sort-by=free
     """
     if flags.watch:
         _check_shown_alone(flags.output, flags.nodes, refresh=flags.refresh)
         return _watch_cluster(flags.kube)
+    if flags.sort_by and flags.output != "wide":
+        raise UsageError("--sort-by sorts a table", hint=f"leave out -o {flags.output}, or --sort-by")
     mode = _mode(flags.mode)
     _show(flags, lambda session: _show_nodes(session, flags, mode))
     return None
@@ -296,30 +304,27 @@ def _show_nodes(session: "Session", flags: TopNodeFlags, mode: str) -> None:
     from arena_topo.cluster.published import visible_snapshot
     from arena_topo.jobs.other_plans import reservations
     from arena_topo.output.plan import reservation_lines
-    from arena_topo.output.top_node import fitted_nodes, mode_of, node_details, top_nodes, top_nodes_document
+    from arena_topo.output.top_node import (
+        chosen_nodes,
+        fitted_nodes,
+        node_details,
+        top_nodes,
+        top_nodes_document,
+    )
 
     snapshot = visible_snapshot(session)
     print_warnings(snapshot)
-    nodes = snapshot.nodes
-    # A snapshot covers the whole cluster, so whatever is not in it does not exist.
-    if missing := sorted(set(flags.nodes) - {gpu_node.name for gpu_node in nodes}):
-        raise NotFound(f"node {missing[0]} does not exist", hint="arena-topo top node lists them", status=404)
-    chosen = [
-        gpu_node
-        for gpu_node in nodes
-        if (not flags.nodes or gpu_node.name in flags.nodes)
-        and (not mode or mode_of(gpu_node).value[0] == mode)
-    ]
+    chosen = chosen_nodes(snapshot, flags.nodes, mode)
     if flags.output != "wide":
         from arena_topo.output.text import document
 
         click.echo(document(top_nodes_document(chosen), flags.output), nl=False)
         return
     if flags.details:
-        print_page(node_details(chosen))
+        print_page(node_details(chosen, by=flags.sort_by or ""))
     else:
         width = columns()
-        table = fitted_nodes(chosen, width)
+        table = fitted_nodes(chosen, width, by=flags.sort_by or "")
         shown = top_nodes(chosen, chosen=bool(flags.nodes), paint=status_paint(), table=table, width=width)
         print_page(shown)
         if note := table.note():

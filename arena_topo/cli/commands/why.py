@@ -1,6 +1,5 @@
 """``arena-topo why``."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +19,6 @@ from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 from arena_topo.model.text.words import printable
 
 if TYPE_CHECKING:
-    from arena_topo.diagnosis.look import PodAt, Run
     from arena_topo.jobs.why import Answer
     from arena_topo.kube.session import Session
 
@@ -60,21 +58,22 @@ def why(flags: WhyFlags) -> ExitCode:
     """Say whether a job makes progress, and which rank the others wait for.
 
     All ranks are observed for five seconds, by exec in their containers: in /proc, and by py-spy where the
-    image has it. The exit code is 0 for a healthy job, 6 for one that waits, 7 for a slow and 8 for a stuck
-    one, and 9 where that does not decide it.
+    image has it; NCCL is asked which of them are behind. The exit code is 0 for a healthy job, 6 for one that
+    waits, 7 for a slow and 8 for a stuck one, and 9 where that does not decide it.
 
     \b
       arena-topo why vgg16
       arena-topo why vgg16 --for 60s --save evidence
     """
     from arena_topo.jobs.lookup import of_type
+    from arena_topo.jobs.why import runner
     from arena_topo.jobs.why import why as find_out
     from arena_topo.kube.session import connect
     from arena_topo.output.why import why_document, why_text
 
     folder = _new_folder(flags.save)
     session = of_type(connect(flags.kube), flags.type)
-    answer = find_out(session, flags.name, _runner(flags.kube, session), patience=flags.again, notify=say)
+    answer = find_out(session, flags.name, runner(flags.kube, session), patience=flags.again, notify=say)
     document = why_document(answer.job.name, answer.job.namespace, answer.verdict)
     if folder:
         _save(folder, session, answer, document)
@@ -87,21 +86,6 @@ def why(flags: WhyFlags) -> ExitCode:
     return _CODES.get(answer.verdict.state.value, ended)
 
 
-def _runner(kube: KubeFlags, session: "Session") -> "Run":
-    """Return what runs a command in a pod of the job."""
-    from arena_topo.diagnosis.look import LARGEST_OUTPUT
-    from arena_topo.kube.remote import Starter
-    from arena_topo.kube.resources import PODS
-
-    starter = Starter(kube)
-
-    def run(pod: "PodAt", words: Sequence[str]) -> bytes:
-        path = PODS.path(session.namespace, pod.name)
-        return starter.output(path, words, container=pod.container, most=LARGEST_OUTPUT)
-
-    return run
-
-
 # ``--save``: what a restart takes away.
 
 _LOGS = 8
@@ -109,7 +93,7 @@ _LOGS = 8
 
 
 def _new_folder(path: str) -> Path | None:
-    """Return a folder that was made for the evidence, before ranks are asked for it. Raises ``UsageError``."""
+    """Return a new folder for the evidence, made before ranks are asked for it. Raises ``UsageError``."""
     if not path:
         return None
     try:

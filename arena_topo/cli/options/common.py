@@ -76,7 +76,7 @@ Value = TypeVar("Value")
 
 
 class Notation(click.ParamType[Value]):
-    """What *read* makes of a flag's text and its name; its ``UsageError`` is the project's own, and carries a hint.
+    """What *read* makes of a flag's text and its name; its ``UsageError`` is ours, with a hint.
 
     With *empty_is_default* an empty text means the flag's default, so that scripts may pass a variable that
     is not set. A flag that may stand without a value then has the value *bare*, unless *may_be* says that the
@@ -123,7 +123,7 @@ def checked_text(text: str, flag: str) -> str:
 
 
 def duration(*, bare_seconds: bool = True, least: float = 0.0) -> Notation[float]:
-    """Return the notation of a duration as Go writes it, such as ``1h30m``, in seconds; with *bare_seconds* also ``90``."""
+    """Return the notation of a duration such as ``1h30m``, in seconds; with *bare_seconds* also ``90``."""
 
     def read(text: str, flag: str) -> float:
         from arena_topo.model.text.quantity import parse_duration
@@ -356,10 +356,15 @@ def connection_options() -> list[click.Option]:
     return [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
 
 
-def hoist(args: list[str]) -> list[str]:
+_HELP = ("-h", "--help", "--help-all", "--version")
+"""Flags that mean no command, and no cluster."""
+
+
+def hoist(args: list[str], *, checked: bool = False) -> list[str]:
     """Return *args* with the kubectl flags that stand before the command moved behind it.
 
-    ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``.
+    ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``. Raises ``UsageError`` where no
+    command follows the flags of words that are *checked*: ``-n list`` is a namespace without a command.
     """
     options = connection_options()
     # Flags that need no value have none in the next word.
@@ -373,6 +378,16 @@ def hoist(args: list[str]) -> list[str]:
         count = 2 if takes_next else 1
         flags += rest[:count]
         rest = rest[count:]
+    if rest[:1] and rest[0] in _HELP:
+        return rest
+    if checked and not rest:
+        name = flags[-1]
+        if name in with_value and (len(flags) < 2 or flags[-2] not in with_value):
+            raise UsageError(f"{name} needs a value, and a command after it", hint="arena-topo -n ml list")
+        raise UsageError(
+            f"there is no command after {printable(' '.join(flags))}",
+            hint="arena-topo --help lists the commands",
+        )
     # Without a command to move them behind, click explains what is wrong with the flags as they were typed.
     if not rest or rest[0].startswith("-"):
         return list(args)

@@ -22,7 +22,6 @@ from arena_topo.errors import UsageError
 from arena_topo.model import validation
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.options import PlanOptions
     from arena_topo.model.job import JobSpec, RoleSpec, RuntimeRef, WorkerRange
 
 
@@ -78,23 +77,6 @@ def node_count(text: str, flag: str) -> "tuple[int, int] | None":
     return numbers[0], numbers[1]
 
 
-def worker_range(flags: ElasticFlags) -> "WorkerRange | None":
-    """Return the range that *flags* give, None for a job of a fixed size. Raises ``UsageError``."""
-    from arena_topo.model.job import WorkerRange
-
-    if flags.min_workers is None and flags.max_workers is None:
-        return None
-    if flags.max_workers is None:
-        raise UsageError(
-            "--min-workers needs --max-workers", hint="the most workers that the job may ever have"
-        )
-    # A single worker is the fewest that anything has.
-    least = flags.min_workers or 1
-    if least > flags.max_workers:
-        raise UsageError(f"--min-workers={least} is more than --max-workers={flags.max_workers}")
-    return WorkerRange(least, flags.max_workers)
-
-
 def with_nodes(
     elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int | None
 ) -> "tuple[WorkerRange | None, int | None]":
@@ -118,40 +100,6 @@ def with_nodes(
     if said:
         raise UsageError(f"--nnodes says the same as {said[0]}", hint="leave one of them out")
     return (None, most) if least == most else (WorkerRange(least, most), workers)
-
-
-def elastic_job(
-    job: "JobSpec", elastic: "WorkerRange | None", workers: int | None, *, grow: bool
-) -> "JobSpec":
-    """Return *job* as an elastic one that starts with at most *workers*; without them, with all that fit.
-
-    *grow*: the controller may give it more later. Raises ``UsageError``.
-    """
-    if elastic is None:
-        if grow:
-            raise UsageError(
-                "--grow is for elastic jobs",
-                hint="say how many workers it may have: --min-workers and --max-workers",
-            )
-        return job
-    start = elastic.most if workers is None else workers
-    if not elastic.least <= start <= elastic.most:
-        raise UsageError(
-            f"--workers={start} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
-            hint="--workers is the most to start with; without it the job starts with as many as fit",
-        )
-    return replace(job, workers=start, elastic=replace(elastic, grows=grow))
-
-
-def check_elastic(job: "JobSpec", options: "PlanOptions") -> None:
-    """Raise ``UsageError`` for an elastic job with an option that needs its number of ranks."""
-    fixed = {"--parallel": bool(options.parallel), "--coalesce": options.coalesce}
-    for flag, is_given in fixed.items():
-        if job.elastic and is_given:
-            raise UsageError(
-                f"{flag} lays a job out for its number of ranks, and an elastic one has no fixed number",
-                hint="leave out --min-workers and --max-workers, or this flag",
-            )
 
 
 # MPI jobs.
@@ -198,11 +146,17 @@ class MpiFlags(CommonJobFlags):
 
 
 def _mpi_job(job: "JobSpec", flags: MpiFlags) -> "JobSpec":
+    from arena_topo.jobs.options import elastic_job, worker_range
     from arena_topo.model.job import Compute, LauncherOptions, MpiOptions
 
     slots = flags.slots_per_worker
     return replace(
-        elastic_job(job, worker_range(flags.elastic), flags.workers, grow=flags.elastic.grow),
+        elastic_job(
+            job,
+            worker_range(flags.elastic.min_workers, flags.elastic.max_workers),
+            flags.workers,
+            grow=flags.elastic.grow,
+        ),
         # A job without GPUs runs one rank per worker.
         slots=job.slots if slots is None else at_least("--slots-per-worker", slots, 1),
         launcher=LauncherOptions(
@@ -249,7 +203,11 @@ class PyTorchFlags(CommonJobFlags):
 
 
 def _pytorch_job(job: "JobSpec", flags: PyTorchFlags) -> "JobSpec":
-    elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, flags.workers)
+    from arena_topo.jobs.options import elastic_job, worker_range
+
+    elastic, count = with_nodes(
+        worker_range(flags.elastic.min_workers, flags.elastic.max_workers), flags.nnodes, flags.workers
+    )
     job = replace(
         job,
         run=replace(job.run, clean_policy=flags.clean_task_policy),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _POLICIES = ("best-effort", "restricted", "none")
 _OBJECTIVES = ("bandwidth", "pack")
+_NODE_LOSSES = ("wait", "suspend", "fail")
 _PINS = ("auto", "none", "nodes", "workers", "gpus")
 _BARE = "true"
 """What a flag without a value means."""
@@ -162,6 +163,11 @@ class PlanFlags:
         "--require-topology", metavar="LEVEL", help="All workers must be within one LEVEL, such as rack."
     )
     prefer_topology: str = prefer_topology()
+    spread_evenly: str = text(
+        "--spread-evenly",
+        metavar="LEVEL",
+        help="The same number of workers in each LEVEL, such as rack, that gets any (one more where it does not divide).",
+    )
     objective: str = objective()
     parallel: "Parallelism | None" = option(
         "--parallel",
@@ -203,6 +209,14 @@ class EnforcementFlags:
         help="Queue to submit to. Without a value: hand the job to kube-queue, as in Arena.",
     )
     wait: Wait | None = wait_goal()
+    on_node_loss: str = option(
+        "--on-node-loss",
+        type=click.Choice(_NODE_LOSSES),
+        default="wait",
+        show_default=True,
+        help="If a node is lost and there is no room near the other workers: wait (they continue), suspend (the job gives up its "
+        "GPUs and is queued again), fail (it is stopped).",
+    )
     expect_nodes: bool = go_flag(
         "--expect-nodes", help="Create a job even if it could never fit on the nodes that exist today."
     )
@@ -210,14 +224,11 @@ class EnforcementFlags:
 
 def check_gang(flags: EnforcementFlags, *, gang: bool) -> None:
     """Raise ``UsageError`` for gang flags given without ``--gang``."""
-    given = {
-        f"--gang-scheduler={flags.gang_scheduler}": flags.gang_scheduler != "auto",
-        # Arena's switch, without a name, is kube-queue's, which holds any job.
-        f"--queue={flags.queue}": flags.queue not in ("", _BARE),
-    }
-    for flag, is_given in given.items():
-        if is_given and not gang:
-            raise UsageError(f"{flag} has no effect without --gang", hint="add --gang, or leave it out")
+    from arena_topo.jobs.options import check_gang_options
+
+    # Arena's switch, without a name, is kube-queue's, which holds any job.
+    queue = "" if flags.queue == _BARE else flags.queue
+    check_gang_options(flags.gang_scheduler, queue, gang=gang)
 
 
 def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpec":
@@ -230,29 +241,21 @@ def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpe
 
 def plan_options(flags: PlanFlags) -> "PlanOptions":
     """Return the options of the planner. Raises ``UsageError`` for flags that exclude each other."""
-    from arena_topo.jobs.options import PlanOptions
+    from arena_topo.jobs.options import PlanOptions, check_options
     from arena_topo.model.placement_options import Objective, TopologyPolicy
 
-    if flags.require_topology and flags.topology_policy == TopologyPolicy.NONE.value:
-        raise UsageError(
-            f"--require-topology={flags.require_topology} asks for a level, and --topology-policy=none ignores all",
-            hint="leave one of them out",
-        )
-    if flags.parallel and flags.topology_policy == TopologyPolicy.NONE.value:
-        raise UsageError(
-            "--parallel places groups of ranks by the topology, and --topology-policy=none ignores it",
-            hint="leave one of them out",
-        )
-    return PlanOptions(
+    options = PlanOptions(
         policy=TopologyPolicy(flags.topology_policy),
         required_level=flags.require_topology,
         preferred_level=flags.prefer_topology,
+        spread_evenly=flags.spread_evenly,
         coalesce=flags.coalesce,
         objective=Objective(flags.objective),
         share_gpus=flags.share_gpus,
         levels=flags.levels,
         parallel=flags.parallel,
     )
+    return check_options(options)
 
 
 def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bool = False) -> "PlaceOptions":
@@ -260,23 +263,14 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
 
     Raises ``UsageError`` as ``plan_options`` does.
     """
-    from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
-    from arena_topo.model.placement_options import Pin
+    from arena_topo.jobs.options import PlaceOptions
+    from arena_topo.model.placement_options import NodeLoss, Pin
 
-    plan = plan_options(flags)
-    # A gang scheduler takes one level, required or preferred: the stricter one counts.
-    level = plan.required_level or plan.preferred_level
-    return PlaceOptions(
-        plan=plan,
-        gang=GangRequest(
-            scheduler=enforcement.gang_scheduler,
-            queue="" if enforcement.queue == _BARE else enforcement.queue,
-            level=level,
-            required=bool(plan.required_level),
-        ),
+    return PlaceOptions.of(
+        replace(plan_options(flags), on_node_loss=NodeLoss(enforcement.on_node_loss)),
         pin=Pin(enforcement.pin),
-        # A flag of the placement asks for a plan, even without --gputopology.
-        requested=plan != PlanOptions() or enforcement.pin not in ("auto", "none"),
+        scheduler=enforcement.gang_scheduler,
+        queue="" if enforcement.queue == _BARE else enforcement.queue,
         # Anyone who follows a job waits for its place as well, without a limit unless one is given.
         timeout=enforcement.wait.timeout if enforcement.wait else 0.0 if follow else None,
         goal=_followed() if follow else enforcement.wait.goal if enforcement.wait else None,

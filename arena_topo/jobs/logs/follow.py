@@ -23,6 +23,7 @@ from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFou
 from arena_topo.jobs.conditions import ending, why_waiting
 from arena_topo.jobs.logs.wait import (
     LONGEST_PAUSE,
+    MOST_REFUSALS,
     LogTarget,
     Waiter,
     can_be_of,
@@ -364,11 +365,13 @@ def read(session: Session, name: str, target: LogTarget, options: LogOptions) ->
             f"instance {pod['metadata']['name']} is not running: {why_waiting(pod)}",
             hint="arena-topo logs -f waits until it is",
         )
-    yield from read_pod(session, pod, container, options)
+    yield from read_pod(session, pod, container, options, job=name)
 
 
-def read_pod(session: Session, pod: Object, container: str, options: LogOptions) -> Iterator[LogLine]:
-    """Yield the lines of one container as they are now."""
+def read_pod(
+    session: Session, pod: Object, container: str, options: LogOptions, *, job: str = ""
+) -> Iterator[LogLine]:
+    """Yield the lines of one container of *job* as they are now."""
     stream = session.stream_once(
         _path(session, pod),
         timeout=_SILENCE,
@@ -377,7 +380,7 @@ def read_pod(session: Session, pod: Object, container: str, options: LogOptions)
         **options.query(),
     )
     # A stream that is read once needs no cursor, except to part the stamps from the lines.
-    cursor, as_line = LogCursor(), _line_maker(pod, container)
+    cursor, as_line = LogCursor(), _line_maker(job, pod, container)
     try:
         while line := stream.readline(LONGEST_LINE):
             stamp, text = (cursor.admit(line) or (b"", b"")) if options.timestamps else (b"", line)
@@ -446,7 +449,7 @@ class Follower:
     exit_code: int | None = None
     _failures: int = 0
     _begin: str = ""
-    _was_refused: bool = False
+    _refusals: int = 0
 
     def lines(self) -> Generator[LogLine]:
         """Yield every line once, over as many streams as it takes."""
@@ -575,7 +578,7 @@ class Follower:
             return None
 
     def _new_lines(self, stream: Response, *, follow: bool) -> Generator[LogLine, None, bool]:
-        as_line = _line_maker(self.pod, self.container)
+        as_line = _line_maker(self.job, self.pod, self.container)
         while line := stream.readline(LONGEST_LINE):
             # Half a line comes whole with the next stream; the last stream's is all that there is.
             if follow and not line.endswith(b"\n") and len(line) < LONGEST_LINE:
@@ -595,11 +598,11 @@ class Follower:
         # 400: the container is about to start, or to restart. 404: the pod is gone, which the next look finds
         # out. From 500 on the kubelet or its node does not answer the API server. A second look reads
         # credentials again.
-        is_first_401 = isinstance(error, Unauthorized) and not self._was_refused
+        refusals = self._refusals + 1 if isinstance(error, Unauthorized) else 0
         is_of_the_pod = error.status == 400 or (error.status == 404 and not gone_is_final)
-        if not (is_of_the_pod or is_passing(error) or is_first_401):
+        if not (is_of_the_pod or is_passing(error) or 0 < refusals < MOST_REFUSALS):
             raise error
-        self._was_refused = isinstance(error, Unauthorized)
+        self._refusals = refusals
         self.waiter.report(f"{self.name}: {error.message}")
 
     def _open(self, *, follow: bool, previous: bool) -> Response:
@@ -619,7 +622,7 @@ class Follower:
             timestamps=True,
             **query,
         )
-        self._was_refused = False
+        self._refusals = 0
         if not self._begin:
             self._begin = self._beginning(stream)
         return stream
@@ -731,11 +734,11 @@ class Follower:
         return str(self.pod["metadata"]["name"])
 
 
-def _line_maker(pod: Object, container: str) -> Callable[[bytes, bytes], LogLine]:
-    """Return what makes a line of a stamp and a text that *container* of *pod* wrote."""
+def _line_maker(job: str, pod: Object, container: str) -> Callable[[bytes, bytes], LogLine]:
+    """Return what makes a line of a stamp and a text that *container* of *pod* of *job* wrote."""
     name, node = str(pod["metadata"]["name"]), pod["spec"].get("nodeName") or ""
     role, index = role_of(pod)
-    return lambda stamp, text: LogLine(name, container, node, stamp, text, role, index)
+    return lambda stamp, text: LogLine(name, container, node, stamp, text, role, index, job)
 
 
 def _path(session: Session, pod: Object) -> str:

@@ -21,6 +21,9 @@ Look = TypeVar("Look")
 LONGEST_PAUSE = 20.0
 """Seconds; pauses between two attempts double up to this."""
 
+MOST_REFUSALS = 5
+"""Refusals of credentials in a row after which they are wrong: with the pauses between them that is 15 s."""
+
 _PERIOD = 1.0
 """Seconds between two looks at what somebody else has to do: the operator, the scheduler or a kubelet."""
 
@@ -140,17 +143,16 @@ def patient(look: Callable[[], Look], waiter: Waiter, *, name: str = "") -> Look
     """Return what *look* returns.
 
     While no server answers or one is overloaded, say so for *name* and try again.
-    One 401 is answered by a second look, for which the credentials are read again; two in a row are raised.
+    A 401 is answered by another look, for which the credentials are read again, ``MOST_REFUSALS`` in a row.
     """
-    failures = 0
-    was_refused = False
+    failures = refusals = 0
     while True:
         try:
             return look()
         except ArenaTopoError as error:
-            if not is_passing(error) and (was_refused or not isinstance(error, Unauthorized)):
+            refusals = refusals + 1 if isinstance(error, Unauthorized) else 0
+            if not is_passing(error) and not 0 < refusals < MOST_REFUSALS:
                 raise
-            was_refused = isinstance(error, Unauthorized)
             waiter.report(
                 f"{name}: {error.message}; trying again" if name else f"{error.message}; trying again"
             )

@@ -66,3 +66,44 @@ def test_a_submit_that_asks_creates_nothing_before_the_answer(
     ]
     assert ([True, False] if created else [True]) == posts
     assert created != ("nothing was created" in outcome.err)
+
+
+ARENAS = (
+    "The Job job has been submitted successfully\n"
+    "You can run `arena-topo get job --type mpijob -n default` to check the job status\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("terminal", "flags", "said"),
+    [
+        (False, (), ARENAS),
+        (True, (), "next: arena-topo logs -f job\n"),
+        (True, ("-n", "default"), "next: arena-topo logs -f job -n default\n"),
+    ],
+    ids=["programs", "people", "people of another namespace"],
+)
+def test_people_read_what_is_next_and_programs_what_arena_says(
+    invoke: Invoke,
+    serve: Serve,
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+    flags: tuple[str, ...],
+    said: str,
+) -> None:
+    """Arena's two sentences to the byte in a pipe, one line on a terminal."""
+
+    def script(call: Call) -> Answer:
+        if call.method == "POST":
+            metadata = {**call.body["metadata"], "namespace": "default", "uid": "u"}
+            return Answer(body={**call.body, "metadata": metadata})
+        named = call.path.endswith("/job")
+        return missing("job") if named else Answer(body={"items": [], "metadata": {}})
+
+    serve(script)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: terminal)
+    monkeypatch.setenv("NO_COLOR", "1")
+    outcome = invoke(*SUBMIT[:-2], *flags, *SUBMIT[-2:])
+
+    assert (0, "mpijob.kubeflow.org/job created\n") == (outcome.code, outcome.out), outcome.err
+    assert said == outcome.err

@@ -103,6 +103,7 @@ def test_lines_are_chosen_and_printed_as_json(
 
     assert {
         "time": "2026-11-21T01:00:00Z",
+        "job": "job",
         "instance": "job-launcher-x",
         "role": "launcher",
         "index": None,
@@ -124,3 +125,33 @@ def test_one_refusal_of_several_sets_the_exit_code(invoke: Invoke, serve: Serve)
 
     assert (1, "") == (outcome.code, outcome.out)
     assert 1 == outcome.err.count("error: no logs")
+
+
+def test_logs_of_several_jobs_name_their_instances(invoke: Invoke, serve: Serve) -> None:
+    """Also of one job that was chosen by its labels: there might have been more."""
+
+    def script(call: Call) -> Answer:
+        if call.path.endswith("/log"):
+            return Answer(lines=[b"epoch 1\n"])
+        if call.path.endswith("/mpijobs"):
+            # A list has the selector, and a table of it has rows.
+            assert "team=x" == call.query["labelSelector"]
+            return Answer(body={"items": [mpijob("job")]})
+        return one_job_with_a_log(call)
+
+    serve(script)
+
+    assert "job-launcher-x epoch 1\n" == invoke("logs", "-l", "team=x").out
+    assert "job-launcher-x epoch 1\n" * 2 == invoke("logs", "job", "other").out
+
+
+def test_labels_that_no_job_has_are_said(invoke: Invoke, serve: Serve) -> None:
+    """It is no error: a script asks for what there is."""
+    serve(lambda _: Answer(body={"items": []}))
+    outcome = invoke("logs", "-l", "team=x")
+
+    assert (0, "", "no training jobs with team=x in namespace default\n") == (
+        outcome.code,
+        outcome.out,
+        outcome.err,
+    )

@@ -24,7 +24,7 @@ def test_what_has_ended_and_is_old_enough_is_deleted(invoke: Invoke, serve: Serv
         outcome.out,
     )
     assert ["uid-done", "uid-failed"] == [call.body["preconditions"]["uid"] for call in deleted]
-    assert "1 older jobs have not started and are kept" in outcome.err
+    assert "1 older job has not started; --pending deletes those too" in outcome.err
 
 
 def test_all_namespaces_are_pruned_on_demand(invoke: Invoke, serve: Serve) -> None:

@@ -106,15 +106,16 @@ def test_flag_then_variable_then_profile_then_arenas_file(
     ("line", "count", "there", "absent"),
     [
         ("agent manifest --image=a:1 -n gpu --interval=60", 6, ['kind: "DaemonSet"', '- "patch"'], "list"),
-        ("controller manifest --image=a:1 --reserve-after=10m", 10, ['- "600s"'], "9090"),
+        ("controller manifest --image=a:1 --reserve-after=10m", 12, ['- "600s"'], "9090"),
+        ("controller manifest --image=a:1 --no-policy", 10, ["Deployment"], "AdmissionPolicy"),
         (
             "controller manifest --image=a:1 --metrics-port=9090",
-            10,
+            12,
             ['prometheus.io/port: "9090"', "containerPort: 9090", '- "--metrics-port"\n'],
             "600s",
         ),
     ],
-    ids=["agent", "controller", "metrics"],
+    ids=["agent", "controller", "no policy", "metrics"],
 )
 def test_a_manifest_is_a_list_of_objects(
     invoke: Invoke, line: str, count: int, there: list[str], absent: str

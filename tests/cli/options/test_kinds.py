@@ -5,19 +5,15 @@ import pytest
 from arena_topo.cli.declare import command
 from arena_topo.cli.options.kinds import (
     JOB_KINDS,
-    ElasticFlags,
     TfFlags,
-    check_elastic,
     described_job,
-    elastic_job,
     node_count,
     role_sequence,
     tf_roles,
     with_nodes,
-    worker_range,
 )
 from arena_topo.errors import UsageError
-from arena_topo.jobs.options import PlanOptions
+from arena_topo.jobs.options import PlanOptions, check_elastic, elastic_job, worker_range
 from arena_topo.model.job import Compute, JobSpec, RoleSpec, WorkerRange
 from arena_topo.model.placement_options import read_parallelism
 
@@ -32,14 +28,14 @@ JOB = JobSpec(name="job", namespace="ml", image="i", command=("c",))
 )
 def test_both_flags_give_a_range(least: int | None, most: int | None, expected: WorkerRange | None) -> None:
     """A single worker is the fewest where nothing else is said."""
-    assert expected == worker_range(ElasticFlags(min_workers=least, max_workers=most, grow=False))
+    assert expected == worker_range(least, most)
 
 
 @pytest.mark.parametrize(("least", "most"), [(2, None), (5, 4)])
 def test_a_range_that_is_none_is_refused(least: int, most: int | None) -> None:
     """Without an end, or upside down."""
     with pytest.raises(UsageError, match="--max-workers"):
-        worker_range(ElasticFlags(min_workers=least, max_workers=most, grow=False))
+        worker_range(least, most)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("4", (4, 4)), ("2:8", (2, 8)), ("3:3", (3, 3))])

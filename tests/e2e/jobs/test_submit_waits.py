@@ -97,7 +97,7 @@ def test_after_ctrl_c_a_job_without_a_place_can_be_resumed(
     assert 0 == arena("submit", "mpi", "--name=first", *shape, "--", "mpirun").code
     with arena.running("submit", "mpi", "--name=late", *shape, "--wait", "--", "mpirun") as submit:
         submit.until_said("late created", "the job to be created", of=submit.out)
-        submit.until_said("waiting for a place", "the reason for waiting")
+        submit.until_said("waiting for room", "the reason for waiting")
         code, said = interrupted(submit)
 
     assert 130 == code

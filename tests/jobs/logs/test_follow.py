@@ -71,14 +71,22 @@ def test_a_missing_permission_ends_the_following() -> None:
         followed(Cluster([refusal(403, "Forbidden", "no")], []))
 
 
-def test_one_401_is_answered_by_fresh_credentials_and_two_end_the_following() -> None:
-    """Tokens are read again for every request; one that is refused again is wrong."""
-    refused = [refusal(401, "Unauthorized") for _ in range(3)]
-    ended = [launcher(), launcher(ended=0)]
+def test_a_401_is_answered_by_fresh_credentials_until_they_are_wrong() -> None:
+    """Tokens are read again for every request; those that are refused five times in a row are wrong."""
+    refused = [refusal(401, "Unauthorized") for _ in range(5)]
+    looks = [*[launcher()] * 4, launcher(ended=0)]
 
-    assert b"a\n" == followed(Cluster([refused[0], [line(1, "a")], []], ended))[0]
+    assert b"a\n" == followed(Cluster([*refused[:4], [line(1, "a")], []], looks))[0]
     with pytest.raises(Unauthorized):
-        followed(Cluster(refused[1:], [launcher(), launcher()]))
+        followed(Cluster(refused, [launcher()] * 5))
+
+
+def test_refusals_that_are_not_in_a_row_do_not_count_together() -> None:
+    """A log that is followed for days meets more tokens that expire than that."""
+    streams = [each for at in range(1, 9) for each in (refusal(401, "Unauthorized"), [line(at, "a"), Broken])]
+    text, *_ = followed(Cluster([*streams, []], [*[launcher()] * 15, launcher(ended=0)]))
+
+    assert b"a\n" * 8 == text
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, Forbidden, NotFound, UsageError
 from arena_topo.jobs.logs.follow import Instances, LogOptions
-from arena_topo.jobs.logs.many import GangLog
+from arena_topo.jobs.logs.many import CombinedLog
 from arena_topo.jobs.logs.wait import Waiter
-from tests.fakes import Answer, Call, refusal, session
+from tests.fakes import Answer, Call, missing, refusal, session
 from tests.jobs.logs.torture import Event, Torments, TorturedJob
 from tests.objects import condition, mpijob, pod
 
@@ -38,14 +38,14 @@ class EventStream(Answer):
         return line + b"\n"
 
 
-def gang_log(script: Any, instances: Instances | None = None, **extra: Any) -> tuple[GangLog, list[Any]]:
+def gang_log(script: Any, instances: Instances | None = None, **extra: Any) -> tuple[CombinedLog, list[Any]]:
     """Return the log of a gang that *script* serves, and the errors that it will report."""
     opened, _ = session(script)
     errors: list[ArenaTopoError] = []
     waiter = Waiter(lambda _: None, lambda _: None)
-    log = GangLog(
+    log = CombinedLog(
         session=opened,
-        name="job",
+        names=extra.pop("names", ("job",)),
         instances=instances or Instances(every=True),
         container="",
         options=extra.pop("options", LogOptions()),
@@ -140,6 +140,72 @@ def test_what_is_asked_for_is_read(instances: Instances, expected: list[str]) ->
 
     assert expected == [line.instance for line in log.read()]
     assert expected == sorted(by_instance(gang_log(script, instances)[0].follow()))
+
+
+def two_jobs(*, ended: bool = True) -> Any:
+    """Return a script that serves the jobs a and b, whose launchers and workers have printed their names."""
+    pods = {f"{job}-{rest}": job for job in "ab" for rest in ("launcher-x", "worker-0")}
+
+    def served(name: str) -> Any:
+        made = pod(name, role="launcher" if "launcher" in name else "worker")
+        made["status"]["containerStatuses"][0]["state"] = {"terminated": {"exitCode": 0}}
+        return made
+
+    def script(call: Call) -> Answer:
+        parts = call.path.split("/")
+        if "mpijobs" in parts:
+            if parts[-1] not in "ab":
+                return missing(parts[-1])
+            status = {"conditions": [condition("Succeeded")]} if ended else {}
+            return Answer(body=mpijob(parts[-1], workers=1, status=status))
+        if parts[-1] == "pods":
+            selected = next(job for job in "ab" if f"={job}" in call.query["labelSelector"])
+            return Answer(body={"items": [served(name) for name, job in pods.items() if job == selected]})
+        if parts[-1] != "log":
+            return Answer(body=served(parts[-1])) if parts[-1] in pods else missing(parts[-1])
+        return Answer(lines=[b"2026-11-21T01:00:01Z " + parts[-2].encode() + b"\n"])
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("instances", "expected"),
+    [
+        (Instances(), ["b-launcher-x", "a-launcher-x"]),
+        (Instances(indices=(range(1),)), ["b-worker-0", "a-worker-0"]),
+        (Instances(every=True), ["b-launcher-x", "b-worker-0", "a-launcher-x", "a-worker-0"]),
+    ],
+    ids=["launchers", "one worker of each", "all"],
+)
+def test_logs_of_several_jobs_are_read_in_their_order(instances: Instances, expected: list[str]) -> None:
+    """As they were named; and followed all at once, until each job has ended."""
+    log, errors = gang_log(two_jobs(), instances, names=("b", "a"), options=LogOptions(timestamps=True))
+
+    assert expected == [line.instance for line in log.read()]
+    log, errors = gang_log(two_jobs(), instances, names=("b", "a"))
+    assert {name: [name.encode()] for name in expected} == by_instance(log.follow())
+    assert [] == errors
+
+
+def test_one_job_that_does_not_exist_is_reported_and_the_others_go_on() -> None:
+    """Alone it is an error of the command."""
+    log, errors = gang_log(two_jobs(), names=("gone", "a"), options=LogOptions(timestamps=True))
+    assert ["a-launcher-x", "a-worker-0"] == [line.instance for line in log.read()]
+    assert [NotFound] == [type(error) for error in errors]
+
+    log, errors = gang_log(two_jobs(), names=("gone", "a"))
+    assert {"a-launcher-x", "a-worker-0"} == set(by_instance(log.follow()))
+    assert [NotFound] == [type(error) for error in errors]
+    with pytest.raises(NotFound):
+        list(gang_log(two_jobs(), names=("gone",))[0].follow())
+
+
+def test_the_logs_of_all_jobs_together_are_bounded() -> None:
+    """Each is a connection."""
+    log, _ = gang_log(two_jobs(ended=False), names=("a", "b"), most=0)
+
+    with pytest.raises(UsageError, match="more than 0 logs would be followed at once"):
+        list(log.follow())
 
 
 def test_one_that_fails_is_reported_and_the_others_go_on() -> None:
