@@ -7,6 +7,7 @@ need.
 import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from typing import TypeVar
@@ -206,17 +207,20 @@ def _containers(deployment: Object) -> list[Object]:
     return list(spec.get("containers") or ())
 
 
-# Whether a queue of Kueue asks our planner for the places of its jobs.
+# Whether a queue of Kueue asks our planner to place its jobs.
 
 KUEUE_GROUP, KUEUE_VERSIONS = "kueue.x-k8s.io", ("v1beta2",)
 """Kueue's API, and its versions that this program knows."""
 
 
-def asks_our_planner(session: Session, version: str, namespace: str, queue: str) -> bool | None:
-    """Whether the jobs of LocalQueue *queue* wait for an admission check of ours.
+def queue_api(session: Session, namespace: str, queue: str) -> str:
+    """Return the version of Kueue whose LocalQueue *queue* has jobs wait for an admission check of ours.
 
-    None where the user cannot see it.
+    Empty where it does not, where there is no Kueue, and where the user cannot see it.
     """
+    version = ServedApis(session).preferred(KUEUE_GROUP, KUEUE_VERSIONS)
+    if not version:
+        return ""
     try:
         local = session.get(Resource(KUEUE_GROUP, version, "localqueues").path(namespace, queue))
         name = str(_spec(local).get("clusterQueue") or "")
@@ -225,14 +229,13 @@ def asks_our_planner(session: Session, version: str, namespace: str, queue: str)
         )
         named = _names_of_checks(cluster)
         if not named:
-            return False
+            return ""
         checks = session.get(Resource(KUEUE_GROUP, version, "admissionchecks", namespaced=False).path())
-    except Forbidden:
-        return None
-    except NotFound:
-        # Kueue itself says on the job's Workload that there is no such queue.
-        return False
-    return any(_is_ours(check) and check["metadata"].get("name") in named for check in items_of(checks))
+    # That there is no such queue Kueue itself says on the job's Workload.
+    except (Forbidden, NotFound):
+        return ""
+    asks = any(_is_ours(check) and check["metadata"].get("name") in named for check in items_of(checks))
+    return version if asks else ""
 
 
 def waiting_room(session: Session) -> WaitingRoom | None:
@@ -324,6 +327,7 @@ def _spec(item: Object) -> Object:
 #
 # Read from the API server's OpenAPI documents, which every user may read.
 
+_SCHEMA = Part({"properties": Named(Part({})), "allOf": Each(Part({})), "$ref": text})
 POD_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 
@@ -360,11 +364,13 @@ def kept_fields(document: Object, kind: Kind) -> frozenset[str] | None:
 
 def _resolved(schema: Object, schemas: Object) -> Object:
     """Return *schema*, or the one that it refers to, as those of Kubernetes' own kinds do."""
-    # A reference stands alone, or as the only one of which all must hold, next to a description.
-    (first, *_) = schema.get("allOf") or ({},)
-    reference = schema.get("$ref") or (first.get("$ref") if isinstance(first, dict) else None)
-    found = schemas.get(str(reference).rpartition("/")[2]) if reference else None
-    return found if isinstance(found, dict) else schema
+    schema = fitted(schema, _SCHEMA)
+    # A reference is the whole schema, or the only one of which all must hold, next to a description.
+    alone: list[Object] = [schema, *(schema.get("allOf") or ())][:2]
+    reference = next((each["$ref"] for each in alone if each.get("$ref")), None)
+    found: Object | None = schemas.get(str(reference).rpartition("/")[2]) if reference else None
+    resolved: Object = fitted(found or schema, _SCHEMA)
+    return resolved
 
 
 def _kept(schema: Object, properties: Container[str]) -> frozenset[str]:
@@ -403,13 +409,17 @@ _POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
 """Versions of kube-scheduler's own PodGroup, best first."""
 
 
-def detect(
-    session: Session, *, kind: Kind | None = None, namespace: str = "", access: bool = False
-) -> ClusterFacts:
-    """Return the facts about the cluster of *session*.
+def detect_with_access(session: Session) -> ClusterFacts:
+    """Return what ``detect`` finds, who decides on jobs that wait, and what the caller may do."""
+    facts = detect(session)
+    access = review_access(session, facts.groups, facts.pod_groups, session.namespace)
+    return replace(facts, waiting=waiting_room(session), access=access)
 
-    With *access* also what the caller may do in *namespace*. They are those for jobs of *kind*, the newest
-    MPIJob where it is not given. A fact that the caller cannot read is None.
+
+def detect(session: Session, *, kind: Kind | None = None) -> ClusterFacts:
+    """Return the facts about the cluster of *session* for jobs of *kind*, by default of the newest MPIJob.
+
+    A fact that the caller cannot read is None.
     """
     apis = ServedApis(session)
     programs = _none_if_forbidden(
@@ -430,10 +440,6 @@ def detect(
         pod_groups=pod_groups,
         kai_topologies=_kai_topologies(apis),
         policy=_policy(apis, gangs=bool(pod_groups)),
-        waiting=waiting_room(session) if access else None,
-        access=review_access(session, apis.versions, pod_groups, namespace or session.namespace)
-        if access
-        else (),
     )
 
 

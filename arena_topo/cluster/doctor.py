@@ -1,7 +1,7 @@
 """What a cluster supports for gangs and pinning.
 
 A table of checks, each of which turns facts into one finding.
-No request is sent here: ``capabilities/detect.py`` has read the facts.
+No request is sent here: ``detect_with_access`` in ``capabilities.py`` has read the facts.
 """
 
 import re
@@ -380,12 +380,12 @@ def _waiting_jobs(subject: Subject) -> CheckResult | None:
             found="the controller places them, the oldest first",
             evidence="its Lease",
             follows="for one team: with quotas, shares or priorities between teams Kueue is the better choice, and asks "
-            "the controller for the places",
+            "the controller to place the workers",
         )
     if not room.queues:
         return CheckResult(
             state=State.ABSENT,
-            found="Kueue admits them, and no queue asks our planner for their places",
+            found="Kueue admits them, and no queue asks our planner to place them",
             follows="Kueue counts quota, and what it admits may still wait for a node, or lie across racks",
             command=f"{_SETUP} --kueue",
         )
@@ -402,7 +402,7 @@ def _waiting_jobs(subject: Subject) -> CheckResult | None:
         return CheckResult(
             state=State.PROBLEM,
             found=f"{names}: quota for {room.quota} GPUs, and the nodes have {room.gpus}",
-            follows="jobs get quota and no place, and Kueue preempts nobody for them"
+            follows="jobs get quota and no room, and Kueue preempts nobody for them"
             if more
             else "GPUs beyond the quota stay idle",
             command=f"kubectl edit clusterqueue {room.queues[0]}",
@@ -410,7 +410,7 @@ def _waiting_jobs(subject: Subject) -> CheckResult | None:
     return CheckResult(
         state=State.OK,
         found=f"{names} asks our planner, and the controller answers",
-        follows="a job starts in its place once it has quota",
+        follows="a job starts on its planned nodes once it has quota",
     )
 
 

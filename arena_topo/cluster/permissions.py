@@ -47,9 +47,9 @@ _WRITE_PLANS = Need(
 )
 _RELEASE = Need(verb="patch", resource="pods", purpose="gates", optional=True)
 
-PLANNING_NEEDS = (_SEE_NODES, _SEE_PODS, _SEE_PLANS, _WRITE_PLANS)
+_PLANNING_NEEDS = (_SEE_NODES, _SEE_PODS, _SEE_PLANS, _WRITE_PLANS)
 """What planning a job and reserving its plan need."""
-RELEASING_NEEDS = (*PLANNING_NEEDS, _RELEASE)
+_RELEASING_NEEDS = (*_PLANNING_NEEDS, _RELEASE)
 """What releasing gated workers needs as well."""
 
 _NEEDS = (
@@ -59,7 +59,7 @@ _NEEDS = (
     Need(verb="get", resource="pods", purpose="logs"),
     Need(verb="list", resource="pods", purpose="get, logs"),
     Need(verb="get", resource="pods", subresource="log", purpose="logs"),
-    *RELEASING_NEEDS,
+    *_RELEASING_NEEDS,
     Need(
         verb="list",
         resource="resourcequotas",
@@ -121,10 +121,21 @@ def review_access(
         for backend, group in _POD_GROUPS.items()
         if (pod_groups if backend == "native" else group in groups)
     ]
-    return tuple(check_access(session, need, namespace) for need in (*general, *of_gangs))
+    return tuple(_access(session, need, namespace) for need in (*general, *of_gangs))
 
 
-def check_access(session: Session, need: Need, namespace: str) -> AccessReview:
+def missing_for_plan(session: Session, namespace: str, *, gates: bool) -> tuple[str, ...]:
+    """Return what the caller lacks for a plan in *namespace*, as ``kubectl auth can-i`` takes it.
+
+    One call for each need; only *gates* need the right to patch pods.
+    """
+    # A server that does not answer the question (None) gets the benefit of the doubt: it refuses later by
+    # itself.
+    needs = _RELEASING_NEEDS if gates else _PLANNING_NEEDS
+    return tuple(need.what for need in needs if _access(session, need, namespace).allowed is False)
+
+
+def _access(session: Session, need: Need, namespace: str) -> AccessReview:
     """Return whether the caller has *need*; unknown where the server does not answer that."""
     # A review without a namespace asks about all of them.
     attributes = {

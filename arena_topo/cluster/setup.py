@@ -170,8 +170,8 @@ def setup_objects(
     notes = []
     if not facts.policy_api:
         notes.append(
-            "this cluster does not serve MutatingAdmissionPolicy (Kubernetes 1.36 does): the admission policy is left "
-            "out, and workers are pinned by gates or node affinity"
+            "this cluster does not serve MutatingAdmissionPolicy: the admission policy is left out, and workers are "
+            "pinned by gates or node affinity"
         )
     if not users:
         notes.append("the roles are not bound to anyone: --users binds them")
@@ -247,7 +247,7 @@ def _parameters_definition() -> Object:
     reserve_after = {
         "type": "string",
         "maxLength": 32,
-        "description": "Time with quota and without a place after which a place is kept for a job, such as 10m.",
+        "description": "How long a job with quota waits for room before room is reserved for it, such as 10m.",
     }
     schema = {
         "type": "object",

@@ -10,17 +10,19 @@ toleration in its own patch, and the annotation ``arena-topo.dev/pod-requests:
 import json
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
+from dataclasses import replace
 
 from arena_topo.errors import Forbidden, NotFound, UsageError
 from arena_topo.kinds.jobset import NODE
 from arena_topo.kinds.trainjob import MANAGER, TRAINJOB, with_patch
 from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
-from arena_topo.manifest.gang import quantities
+from arena_topo.manifest.render import Manifest
 from arena_topo.model.keys import POD_COUNT, POD_REQUESTS
 from arena_topo.model.objects import TRAINING_RUNTIME, Object, section
 from arena_topo.model.pods import pod_spec_requests
 from arena_topo.model.text.documents import fitted
+from arena_topo.model.text.quantity import quantities
 
 _DEFAULT = "ClusterTrainingRuntime"
 _RUNTIMES = {
@@ -31,12 +33,15 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations")
 """Parts of a pod that decide where it may go, and that a patch may change."""
 
 
-def with_runtime(session: Session, job: Object) -> tuple[Object, tuple[str, ...]]:
-    """Return the TrainJob *job* with what its runtime says of placements, and what the user should know.
+def with_runtime(session: Session, manifest: Manifest) -> Manifest:
+    """Return *manifest* with what the runtime of a TrainJob says of placements; other kinds as they are.
 
     Raises ``NotFound`` for a runtime that does not exist, ``UsageError`` for one whose pods cannot be
     planned.
     """
+    if manifest.kind is not TRAINJOB:
+        return manifest
+    job = with_patch(deepcopy(manifest.job))
     reference = job["spec"].get("runtimeRef") or {}
     kind, name = str(reference.get("kind") or _DEFAULT), str(reference.get("name") or "")
     resource = _RUNTIMES.get(kind)
@@ -49,21 +54,23 @@ def with_runtime(session: Session, job: Object) -> tuple[Object, tuple[str, ...]
         runtime = fitted(session.get(path), TRAINING_RUNTIME)
     except Forbidden:
         note = f"you cannot read the {kind} {name}: the job is planned by what it says itself"
-        return with_patch(deepcopy(job)), (note,)
+        return replace(manifest, job=job, notes=(*manifest.notes, note))
     except NotFound as error:
         raise NotFound(
             f"the {kind} {name} does not exist",
             hint=f"kubectl get {resource.plural} lists what there is",
             status=404,
         ) from error
-    return _written_down(deepcopy(job), runtime, f"{kind} {name}"), ()
+    _write_down(job, runtime, f"{kind} {name}")
+    return replace(manifest, job=job)
 
 
-def _written_down(job: Object, runtime: Object, name: str) -> Object:
+def _write_down(job: Object, runtime: Object, name: str) -> None:
+    """Add to *job*, which has our patch, what *runtime* says."""
     policy = runtime["spec"].get("mlPolicy") or {}
     if policy.get("mpi") is not None:
         raise UsageError(
-            f"the {name} runs MPI with a launcher of its own, whose place cannot be planned",
+            f"the {name} runs MPI with a launcher of its own, which cannot be placed",
             hint="use arena-topo submit mpi, or submit the job with kubectl",
         )
     pod = _pod_of(runtime)
@@ -71,23 +78,22 @@ def _written_down(job: Object, runtime: Object, name: str) -> Object:
         raise UsageError(
             f"the {name} has no replicated job {NODE!r} with a container {NODE!r}: its pods cannot be planned"
         )
-    job = with_patch(job)
     for patch in _patches_of_others(job):
         pod = {**pod, **_combined(pod, patch)}
+    trainer = job["spec"].get("trainer") or {}
+    pod = _with_resources(pod, trainer.get("resourcesPerNode") or {})
     (replicas,) = TRAINJOB.replicas(job)
     own = section(replicas.template, "spec")
     own.update(_combined(pod, own))
     annotations = section(job["metadata"], "annotations")
-    trainer = job["spec"].get("trainer") or {}
-    requests = quantities(pod_spec_requests(_with_resources(pod, trainer.get("resourcesPerNode") or {})))
+    requests = pod_spec_requests(pod)
     # What the job says itself need not be said twice.
-    if requests != quantities(pod_spec_requests(replicas.pods["spec"])):
-        annotations[POD_REQUESTS] = json.dumps(requests, separators=(",", ":"), sort_keys=True)
+    if requests != pod_spec_requests(replicas.pods["spec"]):
+        annotations[POD_REQUESTS] = json.dumps(quantities(requests), separators=(",", ":"), sort_keys=True)
     if trainer.get("numNodes") is None and (nodes := policy.get("numNodes")):
         annotations[POD_COUNT] = str(nodes)
     if not annotations:
         del job["metadata"]["annotations"]
-    return job
 
 
 def _pod_of(runtime: Object) -> Object | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
+from arena_topo.gang.backends import check_backend
 from arena_topo.model.gang import ClusterFacts, Gang
 from arena_topo.model.kind import Kind, title
 
@@ -48,6 +49,26 @@ class _Candidate:
     reason: str
 
 
+def backend_for(facts: ClusterFacts, scheduler: str, *, kind: Kind, queue: str = "") -> str:
+    """Return *scheduler*, which the user named, or for ``auto`` the first back-end that fits, if any.
+
+    Raises ``UsageError`` for one that does not exist or is not installed, and for a *queue* if it has none.
+    """
+    if scheduler == "auto":
+        backend = choose_backend(facts, kind=kind, queue=queue).backend
+    else:
+        check_backend(scheduler)
+        _check_installed(facts, scheduler, kind, queue)
+        backend = scheduler
+    # Its name would be dropped without a word.
+    if queue and backend and backend not in _TAKE_QUEUE:
+        raise UsageError(
+            f"--queue={queue}: the gang scheduler here is {backend}, which has no queues",
+            hint=f"leave --queue out; it goes with {', '.join(sorted(_TAKE_QUEUE))}",
+        )
+    return backend
+
+
 def choose_backend(facts: ClusterFacts, *, kind: Kind, queue: str = "") -> BackendChoice:
     """Return the first back-end that fits a job of *kind* on a cluster with *facts*.
 
@@ -63,11 +84,8 @@ def choose_backend(facts: ClusterFacts, *, kind: Kind, queue: str = "") -> Backe
     return BackendChoice("", tuple(reasons))
 
 
-def check_installed(facts: ClusterFacts, backend: str, *, kind: Kind, queue: str = "") -> None:
-    """Raise ``UsageError`` if the scheduler of *backend*, which the user named, is not installed.
-
-    Its PodGroups would be refused with a bare 404, or its pods would wait for it forever.
-    """
+def _check_installed(facts: ClusterFacts, backend: str, kind: Kind, queue: str) -> None:
+    # Its PodGroups would be refused with a bare 404, or its pods would wait for it forever.
     group = _SCHEDULERS.get(backend, "")
     if not group or facts.serves(group):
         return
@@ -95,15 +113,6 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
         # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),
     )
-
-
-def check_queue(backend: str, queue: str) -> None:
-    """Raise ``UsageError`` for a *queue* where the gang's *backend* has none, and would drop its name."""
-    if queue and backend and backend not in _TAKE_QUEUE:
-        raise UsageError(
-            f"--queue={queue}: the gang scheduler here is {backend}, which has no queues",
-            hint=f"leave --queue out; it goes with {', '.join(sorted(_TAKE_QUEUE))}",
-        )
 
 
 def _candidates(facts: ClusterFacts, kind: Kind, queue: str) -> Iterator[_Candidate]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from arena_topo.errors import UsageError
 from arena_topo.gang import coscheduling, kai, kueue, native, pod_labels, volcano, yunikorn
-from arena_topo.gang.pod_groups import operator_policy, unsupported_version
+from arena_topo.gang.pod_groups import operator_policy
 from arena_topo.model.gang import Decoration, Gang
 from arena_topo.model.kind import title
 
@@ -22,8 +22,18 @@ def decorate(backend: str, gang: Gang) -> Decoration:
     """Return what *backend* adds to the job. Raises ``UsageError`` if it cannot keep the gang together."""
     check_backend(backend)
     if why := gang.kind.refused_by.get(backend):
-        raise unsupported_version(gang, backend, why)
+        raise _unsupported(gang, backend, why)
     return BACKENDS[backend](gang)
+
+
+def _unsupported(gang: Gang, backend: str, why: str) -> UsageError:
+    """Return the error for a kind of job, or a version of MPIJob, with which *backend* cannot work."""
+    newer = ", or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)"
+    return UsageError(
+        f"--gang-scheduler {backend} cannot be used with {title(gang.kind)}: {why}",
+        hint="use another gang scheduler (arena-topo doctor lists what this cluster has)"
+        f"{newer if gang.kind.kind == 'MPIJob' else ''}",
+    )
 
 
 def _gated(gang: Gang) -> Decoration:
@@ -33,7 +43,7 @@ def _gated(gang: Gang) -> Decoration:
     Sources: KEP-3521, KEP-3838.
     """
     if not gang.kind.suspend:
-        raise unsupported_version(gang, "gates", "it drops the pods' scheduling gates")
+        raise _unsupported(gang, "gates", "it drops the pods' scheduling gates")
     if not gang.keeps_gates:
         raise UsageError(
             f"--gang-scheduler gates cannot be used: the {title(gang.kind)} that this cluster serves drops "

@@ -1,15 +1,13 @@
 """What several gang back-ends have in common."""
 
 from collections.abc import Mapping
-from decimal import Decimal
 from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.gang import Gang
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
-from arena_topo.model.kind import Kind, title
+from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
-from arena_topo.model.text.quantity import parse_quantity
 
 
 def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:
@@ -40,26 +38,6 @@ def operator_creates_group(gang: Gang) -> bool:
 def _has_run_policy(kind: Kind) -> bool:
     """Whether jobs of *kind* have the part that an operator of Kubeflow reads its gang from."""
     return kind.suspend[:1] == ("runPolicy",)
-
-
-def total_requests(quantities: Mapping[str, str], count: int) -> dict[str, str]:
-    """Return *count* times *quantities*, in base units (cores, bytes, devices)."""
-    return {name: _plain_decimal(parse_quantity(quantity) * count) for name, quantity in quantities.items()}
-
-
-def _plain_decimal(value: Decimal) -> str:
-    # Without :f a normalized 100 would be written as 1E+2.
-    return f"{value.normalize():f}"
-
-
-def unsupported_version(gang: Gang, backend: str, why: str) -> UsageError:
-    """Return the error for a kind of job, or a version of MPIJob, with which *backend* cannot work."""
-    newer = ", or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)"
-    return UsageError(
-        f"--gang-scheduler {backend} cannot be used with {title(gang.kind)}: {why}",
-        hint="use another gang scheduler (arena-topo doctor lists what this cluster has)"
-        f"{newer if gang.kind.kind == 'MPIJob' else ''}",
-    )
 
 
 def refuse_other_operator(gang: Gang, backend: str, *own: str) -> None:

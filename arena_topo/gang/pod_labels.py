@@ -21,10 +21,14 @@ def decorate_for_ack(gang: Gang) -> Decoration:
     binding = bool(gang.level) and gang.required
     preference = () if binding or not gang.level else (preference_note("ACK", gang.level),)
     required = {"name": gang.name, "required": {"topologies": [{"key": gang.level}]}}
+    note = (
+        f"ACK's scheduler starts the {gang.workers} workers together, and chooses their nodes and GPUs; "
+        "arena-topo plan with the same flags shows what to expect"
+    )
     return Decoration(
         worker_labels=_labels(gang),
         worker_annotations={keys.ACK_LEVEL: _compact(required)} if binding else {},
-        notes=(f"ACK's scheduler starts the {gang.workers} workers together", *preference),
+        notes=(note, *preference),
     )
 
 

@@ -11,10 +11,10 @@ from arena_topo.gang.pod_groups import (
     operator_policy,
     pod_group,
     refuse_other_operator,
-    total_requests,
 )
 from arena_topo.model import keys
 from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.text.quantity import times
 
 _SCHEDULER = "volcano"
 
@@ -50,7 +50,7 @@ def decorate(gang: Gang) -> Decoration:
 
 def _spec(gang: Gang) -> dict[str, Any]:
     # Volcano lets a gang into its queue only if the queue has room for these.
-    requests = total_requests(gang.requests, gang.workers)
+    requests = {name: times(quantity, gang.workers) for name, quantity in gang.requests.items()}
     return {
         "minMember": gang.size,
         **_queue(gang),

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 from arena_topo.errors import Conflict, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
+from arena_topo.kinds.table import kind_of
 from arena_topo.kube.resources import PODS, path_of, resource_of
 from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import Pins
 from arena_topo.model.cluster import GpuNode, Snapshot
-from arena_topo.model.keys import DRA_GPU
-from arena_topo.model.kind import Kind, Loose, number_of, planned_noun
+from arena_topo.model.keys import DRA_GPU, MOVES, PIN_GPUS, PIN_NODES
+from arena_topo.model.kind import Kind, Loose, number_of, planned_noun, planned_replicas
+from arena_topo.model.moves import Move, with_move
 from arena_topo.model.objects import Object
 from arena_topo.model.placement_options import Pin
 from arena_topo.model.plan_record import (
+    MOST_WORKERS,
     Enforcement,
     GpuEnforcement,
     PlanRecord,
@@ -153,6 +156,51 @@ def _run_lists(
         if claimants
         else (),
     )
+
+
+def moved_pins(
+    job: Object, move: Move, hostnames: Mapping[int, str], uuids: Mapping[int, Sequence[str]]
+) -> list[Object]:
+    """Return the JSON patch that notes *move* on *job*, as the server has it, and pins workers elsewhere.
+
+    *hostnames*, and *uuids* if GPUs are pinned, are those of the workers that move; the pins of all others
+    stay. Nothing of the templates but the lists is written, and the server refuses the patch once anybody
+    else changed one. Raises ``Conflict`` for a job whose templates have no pins yet.
+    """
+    meta = job["metadata"]
+    operations: list[Object] = [{"op": "test", "path": "/metadata/uid", "value": meta["uid"]}]
+    written = meta.get("annotations")
+    if written is None:
+        operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
+    operations += _replaced("/metadata", written or {}, MOVES, with_move((written or {}).get(MOVES), move))
+    if not hostnames:
+        return operations
+    lists = {
+        PIN_NODES: hostnames,
+        PIN_GPUS: {number: run_lists.joined(each) for number, each in uuids.items()},
+    }
+    pinned = False
+    for replicas in planned_replicas(kind_of(job), job):
+        annotations = (replicas.template.get("metadata") or {}).get("annotations") or {}
+        for key, new in lists.items():
+            if text := annotations.get(key):
+                pinned = pinned or key == PIN_NODES
+                values = run_lists.decoded(text, MOST_WORKERS)
+                values = [new.get(number, value) for number, value in enumerate(values)]
+                operations += _replaced(
+                    f"{replicas.path}/metadata", annotations, key, run_lists.encoded(values)
+                )
+    if not pinned:
+        raise Conflict(f"the job {meta['name']} has no pins that could be changed yet", status=409)
+    return operations
+
+
+def _replaced(path: str, annotations: Mapping[str, str], key: str, value: str) -> Iterator[Object]:
+    """Yield the operations that give *key* of the *annotations* at *path* the *value*, if it is as it was."""
+    pointer = f"{path}/annotations/{key.replace('/', '~1')}"
+    if key in annotations:
+        yield {"op": "test", "path": pointer, "value": annotations[key]}
+    yield {"op": "add", "path": pointer, "value": value}
 
 
 def claimant_by_worker(record: PlanRecord) -> dict[int, int]:

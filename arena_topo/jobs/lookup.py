@@ -1,19 +1,20 @@
 """Finding a job and its pods, of whatever kind and version the cluster serves."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arena_topo.errors import Conflict, NotFound
+from arena_topo.errors import Conflict, Forbidden, NotFound
 from arena_topo.jobs.conditions import ended_without_condition
 from arena_topo.kinds.mpijob import launcher_name
 from arena_topo.kube.resources import JOBS, PODS, jobs_of
 from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session, is_unserved
-from arena_topo.model.kind import Kind, api_version, pod_selector
+from arena_topo.model.kind import Kind, Member, api_version, pod_selector
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
-    from arena_topo.model.job_view import JobView
+    from arena_topo.model.job_view import JobEvent, JobView
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ def find_job(session: Session, name: str) -> ServedJob:
 
 
 def job_not_found(session: Session, name: str) -> NotFound:
-    """Return the error for a job that does not exist, or that is of another kind than the one which is asked for."""
+    """Return the error for a job that does not exist, or is of another kind than the one asked for."""
     if session.kinds:
         kind, job = look_up_job(session.of_kinds(()), name)
         if job is not None:
@@ -93,6 +94,53 @@ def job_not_found(session: Session, name: str) -> NotFound:
         hint="please use 'arena-topo submit' to create it, or give its namespace with -n",
         status=404,
     )
+
+
+def kind_for_new(
+    session: Session, word: str, name: str, *, may_exist: bool = False
+) -> tuple[Kind, tuple[str, ...]]:
+    """Return the kind that *word* names as the cluster serves it, and what a new job *name* may surprise by.
+
+    *may_exist*: a job of the name is not in the way, as nothing will be created.
+
+    Raises ``Conflict`` where the name is taken, and ``NotFound`` when the kind of job is not served.
+    """
+    meant = of_type(session, word)
+    kind, job = look_up_job(meant, name)
+    if may_exist:
+        return kind, ()
+    if job is not None:
+        raise name_taken(name)
+    return kind, tuple(_namesakes(session, name, kind))
+
+
+def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
+    """Yield what to know of jobs of other kinds that have the *name*.
+
+    Raises ``Conflict`` where their pods have one name too: the training operator and the MPI operator call
+    the first worker of bert bert-worker-0, whatever its kind.
+    """
+    from arena_topo.kinds.table import KINDS
+
+    for other in ServedApis(session).kinds([other for other in KINDS if other.kind != kind.kind]):
+        try:
+            job = session.get(jobs_of(other).path(session.namespace, name))
+        # A user who may submit one kind of job need not be allowed to see the others.
+        except (NotFound, Forbidden):
+            continue
+        if not other.counts(job):
+            continue
+        pod = Member(name, "worker", 0)
+        if kind.pod_name(pod) == other.pod_name(pod):
+            raise Conflict(
+                f"there is a {other.kind} {name} already, and pods of both would be called {kind.pod_name(pod)}",
+                hint=f"use another --name, or 'arena-topo delete {name} --type={other.words[0]}'",
+                status=409,
+            )
+        yield (
+            f"there is a {other.kind} {name} too: commands that take a name mean one of the two, and --type={kind.words[0]} "
+            "says which"
+        )
 
 
 def name_taken(name: str) -> Conflict:
@@ -142,6 +190,21 @@ def fetch_job_view(session: Session, name: str) -> "JobView":
         launcher_job=launcher_job_of(session, served.job),
     )
     return with_queue(session, view)
+
+
+def described_job(session: Session, name: str) -> "tuple[JobView, tuple[JobEvent, ...] | None]":
+    """Return the view of job *name* and its events, None where the user cannot list them.
+
+    Raises ``NotFound``.
+    """
+    from arena_topo.jobs.status import job_events
+
+    job = fetch_job_view(session, name)
+    try:
+        return job, job_events(session, job)
+    # The rest is worth reading without them.
+    except Forbidden:
+        return job, None
 
 
 def with_queue(session: Session, view: "JobView") -> "JobView":

@@ -1,12 +1,20 @@
 """What the user asks of a placement, on the command line and kept with the plan on the job."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.model.placement_options import Objective, Parallelism, Pin, TopologyPolicy, read_parallelism
+from arena_topo.model.job import JobSpec, WorkerRange
+from arena_topo.model.placement_options import (
+    NodeLoss,
+    Objective,
+    Parallelism,
+    Pin,
+    TopologyPolicy,
+    read_parallelism,
+)
 from arena_topo.model.text.json import shown
 
 if TYPE_CHECKING:
@@ -25,7 +33,8 @@ class PlanOptions:
     ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each
     other's GPUs. ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the
     cluster shows. ``parallel`` lays out a model over the ranks. ``grow``: the controller gives an elastic job
-    more workers when there is room.
+    more workers when there is room. ``on_node_loss`` is for workers that lose their nodes. ``spread_evenly``:
+    each domain of that level which gets workers gets as many, or one more.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
@@ -37,6 +46,8 @@ class PlanOptions:
     levels: tuple[str, ...] = ()
     parallel: Parallelism | None = None
     grow: bool = False
+    on_node_loss: NodeLoss = NodeLoss.WAIT
+    spread_evenly: str = ""
 
     @property
     def annotation(self) -> dict[str, str]:
@@ -47,13 +58,98 @@ class PlanOptions:
         texts = {
             "required": self.required_level,
             "preferred": self.preferred_level,
+            "spread": self.spread_evenly,
             "levels": ",".join(self.levels),
             "objective": self.objective.value if self.objective is not Objective.BANDWIDTH else "",
             "parallel": str(self.parallel) if self.parallel else "",
             "share": "true" if self.share_gpus else "",
             GROW: "true" if self.grow else "",
+            "nodeLoss": self.on_node_loss.value if self.on_node_loss is not NodeLoss.WAIT else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}
+
+
+def check_options(options: PlanOptions) -> PlanOptions:
+    """Return *options*. Raises ``UsageError`` where some exclude each other."""
+    if options.policy is TopologyPolicy.NONE:
+        if options.required_level:
+            raise UsageError(
+                f"--require-topology={options.required_level} asks for a level, and --topology-policy=none ignores all",
+                hint="leave one of them out",
+            )
+        if options.parallel:
+            raise UsageError(
+                "--parallel places groups of ranks by the topology, and --topology-policy=none ignores it",
+                hint="leave one of them out",
+            )
+        if options.spread_evenly:
+            raise UsageError(
+                f"--spread-evenly={options.spread_evenly} asks for a level, and --topology-policy=none ignores all",
+                hint="leave one of them out",
+            )
+    if options.spread_evenly and options.parallel:
+        raise UsageError(
+            "--parallel decides how many workers each domain gets, and --spread-evenly does too",
+            hint="leave one of them out",
+        )
+    return options
+
+
+def check_gang_options(scheduler: str, queue: str, *, gang: bool) -> None:
+    """Raise ``UsageError`` for a gang's *scheduler* or *queue* without a *gang*."""
+    for flag, is_given in (
+        (f"--gang-scheduler={scheduler}", scheduler != "auto"),
+        (f"--queue={queue}", queue),
+    ):
+        if is_given and not gang:
+            raise UsageError(f"{flag} has no effect without --gang", hint="add --gang, or leave it out")
+
+
+def worker_range(least: int | None, most: int | None) -> WorkerRange | None:
+    """Return the range of an elastic job, None for one of a fixed size. Raises ``UsageError``."""
+    if least is None and most is None:
+        return None
+    if most is None:
+        raise UsageError(
+            "--min-workers needs --max-workers", hint="the most workers that the job may ever have"
+        )
+    # A single worker is the fewest that anything has.
+    least = least or 1
+    if least > most:
+        raise UsageError(f"--min-workers={least} is more than --max-workers={most}")
+    return WorkerRange(least, most)
+
+
+def elastic_job(job: JobSpec, elastic: WorkerRange | None, workers: int | None, *, grow: bool) -> JobSpec:
+    """Return *job* as an elastic one that starts with at most *workers*; without them, with all that fit.
+
+    *grow*: the controller may give it more later. Raises ``UsageError``.
+    """
+    if elastic is None:
+        if grow:
+            raise UsageError(
+                "--grow is for elastic jobs",
+                hint="say how many workers it may have: --min-workers and --max-workers",
+            )
+        return job
+    start = elastic.most if workers is None else workers
+    if not elastic.least <= start <= elastic.most:
+        raise UsageError(
+            f"--workers={start} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
+            hint="--workers is the most to start with; without it the job starts with as many as fit",
+        )
+    return replace(job, workers=start, elastic=replace(elastic, grows=grow))
+
+
+def check_elastic(job: JobSpec, options: PlanOptions) -> None:
+    """Raise ``UsageError`` for an elastic job with an option that needs its number of ranks."""
+    fixed = {"--parallel": bool(options.parallel), "--coalesce": options.coalesce}
+    for flag, is_given in fixed.items():
+        if job.elastic and is_given:
+            raise UsageError(
+                f"{flag} lays a job out for its number of ranks, and an elastic one has no fixed number",
+                hint="leave out --min-workers and --max-workers, or this flag",
+            )
 
 
 def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
@@ -66,10 +162,12 @@ def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
         policy=_word(TopologyPolicy, annotation, "policy", TopologyPolicy.BEST_EFFORT),
         required_level=annotation.get("required", ""),
         preferred_level=annotation.get("preferred", ""),
+        spread_evenly=annotation.get("spread", ""),
         levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
         objective=_objective(annotation),
         share_gpus=annotation.get("share") == "true",
         grow=grows(annotation),
+        on_node_loss=_word(NodeLoss, annotation, "nodeLoss", NodeLoss.WAIT),
         parallel=_parallel(annotation.get("parallel", "")),
     )
 
@@ -136,6 +234,34 @@ class PlaceOptions:
     timeout: float | None = None
     goal: "Goal | None" = None
     expects_nodes: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        plan: PlanOptions,
+        *,
+        pin: Pin = Pin.AUTO,
+        scheduler: str = "auto",
+        queue: str = "",
+        timeout: float | None = None,
+        goal: "Goal | None" = None,
+        expects_nodes: bool = False,
+    ) -> "PlaceOptions":
+        """Return what follows for the gang from how it is to be planned and pinned."""
+        # A gang scheduler takes one level, required or preferred: the stricter one counts.
+        level = plan.required_level or plan.preferred_level
+        return cls(
+            plan=plan,
+            gang=GangRequest(
+                scheduler=scheduler, queue=queue, level=level, required=bool(plan.required_level)
+            ),
+            pin=pin,
+            # An option of the placement asks for a plan, even without --gputopology.
+            requested=plan != PlanOptions() or pin not in (Pin.AUTO, Pin.NONE),
+            timeout=timeout,
+            goal=goal,
+            expects_nodes=expects_nodes,
+        )
 
     @property
     def waits_for_a_place(self) -> bool:

@@ -8,7 +8,7 @@ from operator import or_
 from arena_topo.errors import ArenaTopoError, DocumentError, DoesNotFit, UsageError
 from arena_topo.jobs.enforce import choose_gpu_enforcement
 from arena_topo.jobs.options import PlanOptions
-from arena_topo.kinds.elastic import worker_range
+from arena_topo.kinds.elastic import pods_of_job, rank_order, worker_range
 from arena_topo.kinds.table import kind_of, newest_kind
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
@@ -31,7 +31,7 @@ from arena_topo.model.plan import (
     Spread,
     Verdict,
 )
-from arena_topo.model.plan_record import Enforcement, PlannedRole, PlanRecord, Slot, Stage
+from arena_topo.model.plan_record import MOST_WORKERS, Enforcement, PlannedRole, PlanRecord, Slot, Stage
 from arena_topo.model.pods import Requirement, SelectorTerm, Toleration, aligned_requests, pod_spec_requests
 from arena_topo.model.reports import Comparison
 from arena_topo.model.text.json import cut, optional_number
@@ -62,13 +62,17 @@ def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Questi
     Raises ``UsageError`` for options that only a gang of pods that are alike can have, and ``DocumentError``
     for a job without pods to plan.
     """
-    gang = _gang_of_roles(job, snapshot, options)
+    # Anybody may write a job of two billion pods without GPUs, which fit anywhere as far as they go.
+    if (pods := pods_of_job(kind_of(job), job)) > MOST_WORKERS:
+        raise UsageError(f"the job asks for {pods:,} pods, and at most {MOST_WORKERS:,} are planned")
+    gang = replace(_gang_of_roles(job, snapshot, options), ranks=rank_order(kind_of(job), job))
     if _are_alike(gang.roles):
         return demand_of(job, snapshot, options)
     for flag, is_used in (
         ("--parallel", options.parallel is not None),
         ("--coalesce", options.coalesce),
         ("--share-gpus", options.share_gpus),
+        ("--spread-evenly", bool(options.spread_evenly)),
     ):
         if is_used:
             roles = ", ".join(role.name for role in gang.roles)
@@ -132,10 +136,12 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         policy=options.policy,
         required_level=options.required_level,
         preferred_level=options.preferred_level,
+        spread_evenly=options.spread_evenly,
         coalesce=options.coalesce,
         objective=options.objective,
         parallel=options.parallel,
         isolated=bool(role.gpus) and requests_rdma(demand) and not _see_each_other(demand, options),
+        ranks=rank_order(kind, job),
     )
 
 
@@ -164,7 +170,7 @@ def _role(pods: Replicas, names: Sequence[str], snapshot: Snapshot) -> Role:
         one_per_node=_takes_host_port(spec),
         node_selector=spec.get("nodeSelector") or {},
         affinity=_required_affinity(spec),
-        tolerations=tuple(_toleration(toleration) for toleration in spec.get("tolerations") or ()),
+        tolerations=tolerations_of(spec),
         containers=aligned_requests(spec),
         spread={_REQUIRED: Spread.REQUIRED, _PREFERRED: Spread.PREFERRED}.get(apart, Spread.NONE),
         slices=(Slice(pods.count, "node"),) if _near_itself(spec, pods, "podAffinity") == _REQUIRED else (),
@@ -227,12 +233,16 @@ def _takes_host_port(spec: Object) -> bool:
     return any(port.get("hostPort") or spec.get("hostNetwork") for port in ports)
 
 
-def _toleration(raw: Object) -> Toleration:
-    return Toleration(
-        key=raw.get("key") or "",
-        operator=raw.get("operator") or "Equal",
-        value=raw.get("value") or "",
-        effect=raw.get("effect") or "",
+def tolerations_of(spec: Object) -> tuple[Toleration, ...]:
+    """Return the tolerations of a pod's *spec*."""
+    return tuple(
+        Toleration(
+            key=raw.get("key") or "",
+            operator=raw.get("operator") or "Equal",
+            value=raw.get("value") or "",
+            effect=raw.get("effect") or "",
+        )
+        for raw in spec.get("tolerations") or ()
     )
 
 
@@ -292,6 +302,8 @@ def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: Pl
     has_rdma = requests_rdma(demand)
     prediction = predicted(rdma=has_rdma)
     notes = [*verdict.notes, *shared_clique_notes(verdict, snapshot)]
+    if demand.ranks.by_command and verdict.workers > _ONE_DIGIT:
+        notes.insert(0, _RANKS_BY_COMMAND)
     # Every node must offer the devices: a gang is as fast as its slowest link.
     offered = _common_rdma(nodes[share.node] for share in verdict.shares)
     if offered and not has_rdma and len(verdict.shares) > 1:
@@ -300,6 +312,14 @@ def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: Pl
         verdict, prediction=prediction, notes=tuple(notes), products=_products(verdict.shares, nodes)
     )
     return replace(found, warnings=tuple(_coalesce_advice(found, demand, snapshot, options)))
+
+
+_ONE_DIGIT = 10
+"""Pods whose text and number have the same order."""
+_RANKS_BY_COMMAND = (
+    "c10d in the command ranks pods by name, 10 before 2, and not as planned: "
+    "torchrun --node-rank=$JOB_COMPLETION_INDEX --master-addr=... does"
+)
 
 
 def predicted_rates(
@@ -319,6 +339,7 @@ def predicted_rates(
         pods_see_each_other=_see_each_other(demand, options),
         host_network_rdma=rdma,
         calibration=shipped_calibration(),
+        ranks=demand.ranks.of(worker for share in shares for worker in share.workers),
     )
 
 
@@ -434,18 +455,17 @@ def _images_per_second(
     return predict(workload, ranks, prediction.busbw, transport, calibration).total
 
 
-def coalesced(job: JobSpec, rendered: Object, snapshot: Snapshot, options: PlanOptions) -> JobSpec:
+def coalesced(job: JobSpec, snapshot: Snapshot, options: PlanOptions, *, template: str = "") -> JobSpec:
     """Return *job* in the shape that fits best.
 
     Fewer, larger pods that request in proportion, as many slots in all.
     For example, 8 workers of 1 GPU, 2 cpu and 1 slot that are coalesced into 2 pods of 4 GPUs become 2
     workers of 4 GPUs, 8 cpu and 4 slots. Without a place now the job keeps the shape that the user gave it,
-    and waits in it. *rendered* is what the planner reads its question from. Raises ``UsageError`` for a job
-    whose pods differ.
+    and waits in it. *template* is the user's own. Raises ``UsageError`` for a job whose pods differ.
     """
     if job.roles:
         raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
-    demand = demand_of(rendered, snapshot, options)
+    demand = demand_of(rendered_spec(job, snapshot, template), snapshot, options)
     verdict = plan(demand, snapshot)
     if isinstance(verdict, Infeasible) or not job.gpus:
         return job
@@ -472,9 +492,10 @@ def _demand_of_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> D
     return demand_of(rendered_spec(job, snapshot), snapshot, options)
 
 
-def rendered_spec(job: JobSpec, snapshot: Snapshot) -> Object:
-    """Return *job* as it would be submitted to the cluster of *snapshot*."""
-    return render(job, RenderContext(newest_kind(job.kind), _gpu_resource_of(job, snapshot))).job
+def rendered_spec(job: JobSpec, snapshot: Snapshot, template: str = "") -> Object:
+    """Return *job* as it would be submitted to the cluster of *snapshot*, with a *template* of the user's."""
+    context = RenderContext(newest_kind(job.kind), _gpu_resource_of(job, snapshot))
+    return render(job, context, template=template).job
 
 
 def _gpu_resource_of(job: JobSpec, snapshot: Snapshot) -> str:

@@ -2,7 +2,7 @@
 
 Each step takes values and returns one, and nothing is written; ``submit.py`` has the steps that follow.
 
-    request   JobSource, PlaceOptions    -> JobRequest     (sources.py)
+    request   JobSource, PlaceOptions    -> JobRequest     (sources.py), in the shape that fits best
     look      JobRequest                 -> TargetCluster
     choose    JobRequest, TargetCluster  -> SubmitChoice
     render    JobRequest, TargetCluster  -> Manifest       (manifest/render.py)
@@ -15,29 +15,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from arena_topo.cluster.capabilities import (
-    KUEUE_GROUP,
-    KUEUE_VERSIONS,
-    asks_our_planner,
-    controller_runs,
-    detect,
-    uses_device_plugin,
-)
-from arena_topo.cluster.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
-from arena_topo.errors import Conflict, Forbidden, NotFound, UsageError
-from arena_topo.gang.auto import check_installed, check_queue, choose_backend, with_cluster_facts
-from arena_topo.gang.backends import check_backend, decorate
+from arena_topo.cluster.capabilities import controller_runs, detect, queue_api, uses_device_plugin
+from arena_topo.cluster.permissions import missing_for_plan
+from arena_topo.cluster.training_runtime import with_runtime
+from arena_topo.errors import Forbidden, NotFound, UsageError
+from arena_topo.gang.auto import backend_for, with_cluster_facts
+from arena_topo.gang.backends import decorate
 from arena_topo.jobs.enforce import PinSupport, choose_enforcement
-from arena_topo.jobs.lookup import look_up_job, name_taken
+from arena_topo.jobs.lookup import kind_for_new
 from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
-from arena_topo.jobs.sources import JobRequest, advice_on_command, with_runtime_facts
-from arena_topo.kinds.table import KINDS, kinds_called
-from arena_topo.kube.resources import NODES, PRIORITY_CLASSES, jobs_of
-from arena_topo.kube.served import ServedApis
+from arena_topo.jobs.references import missing_references
+from arena_topo.jobs.sources import JobRequest, advice_on_command
+from arena_topo.kube.resources import NODES, PRIORITY_CLASSES
 from arena_topo.kube.session import Session, items_of
 from arena_topo.manifest.gang import decorated, gang_of
 from arena_topo.manifest.render import Manifest, RenderContext, render
-from arena_topo.model.cluster import Snapshot
 from arena_topo.model.gang import ClusterFacts
 from arena_topo.model.job import JobSpec
 from arena_topo.model.keys import (
@@ -49,7 +41,7 @@ from arena_topo.model.keys import (
     PREFERRED_LEVEL,
     REQUIRED_LEVEL,
 )
-from arena_topo.model.kind import Kind, Member
+from arena_topo.model.kind import Kind
 from arena_topo.model.objects import NODE, Object
 from arena_topo.model.placement_options import Pin
 from arena_topo.model.plan_record import Enforcement
@@ -142,46 +134,36 @@ def prepare(session: Session, request: JobRequest, *, may_exist: bool = False) -
     Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour,
     and ``DocumentError`` for a template that cannot be used.
     """
+    job, place = request.job, request.place
     cluster = look(session, request, may_exist=may_exist)
     choice = choose(request, cluster)
-    missing = (
-        _missing_rights(session, choice.enforcement, request.job.namespace) if choice.enforcement else ()
-    )
+    # Every right is a call, and which are needed follows from the enforcement.
+    gates = choice.enforcement is Enforcement.GATES
+    missing = missing_for_plan(session, job.namespace, gates=gates) if choice.enforcement else ()
     # Where a controller plans, its users need no rights but those in their own namespace.
     if missing and not cluster.controller:
-        choice = without_plan(choice, missing, request.place)
-    manifest = _rendered(session, request, cluster)
-    no_gang = (_NO_GANG,) if request.job.gang and not choice.backend else ()
-    warnings = (*cluster.warnings, *manifest.notes, *choice.warnings, *no_gang)
-    manifest, notes = _with_gang(manifest, request, cluster, choice)
+        choice = without_plan(choice, missing, place)
+    if request.written:
+        manifest = request.written.manifest
+    else:
+        manifest = with_runtime(session, render(job, cluster.context, template=request.template))
     offer = _offer(session, request, cluster, choice)
+    start = _start(request, manifest.kind, cluster, choice, offer, sees_cluster=not missing)
+    warnings = (
+        *cluster.warnings,
+        *manifest.notes,
+        *choice.warnings,
+        *((_NO_GANG,) if job.gang and not choice.backend else ()),
+        *(advice_on_gpus(job, offer) if offer else ()),
+    )
+    manifest, notes = _with_gang(manifest, request, cluster, choice)
     return PreparedJob(
         manifest=manifest,
-        place=request.place,
-        start=_start(request, manifest.kind, cluster, choice, offer, sees_cluster=not missing),
-        warnings=(*warnings, *(advice_on_gpus(request.job, offer) if offer else ())),
-        notes=(*notes, *advice_on_command(request.job)),
+        place=place,
+        start=start,
+        warnings=(*warnings, *missing_references(session, manifest, choice.backend, place.gang.queue)),
+        notes=(*notes, *advice_on_command(job)),
     )
-
-
-def _rendered(session: Session, request: JobRequest, cluster: "TargetCluster") -> Manifest:
-    """Return the objects of *request*, in the shape that fits *cluster* best. Raises ``UsageError``.
-
-    The planner reads its question from a rendered job, so a job that changes its shape is rendered once in
-    each.
-    """
-    if request.written:
-        return request.written.manifest
-    job, snapshot = request.job, cluster.snapshot
-    manifest = render(job, cluster.context, template=request.template)
-    # There is a snapshot only where --coalesce may change the shape.
-    if snapshot is not None:
-        from arena_topo.jobs.plan import coalesced
-
-        shaped = coalesced(job, manifest.job, snapshot, request.place.plan)
-        if shaped != job:
-            manifest = render(shaped, cluster.context, template=request.template)
-    return with_runtime_facts(session, manifest)
 
 
 def _offer(
@@ -230,15 +212,13 @@ def _start(
 class TargetCluster:
     """The cluster that a job is submitted to.
 
-    ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs
-    have reserved, is taken only where the shape of the job depends on it. ``controller``: a controller places
+    ``facts`` are None for a job that needs neither a gang nor a place. ``controller``: a controller places
     jobs. ``queue_api`` is the version of Kueue where the job's queue there asks our planner, else empty.
     ``warnings`` are what may surprise the user.
     """
 
     context: RenderContext
     facts: ClusterFacts | None = None
-    snapshot: Snapshot | None = None
     controller: bool = False
     queue_api: str = ""
     warnings: tuple[str, ...] = ()
@@ -250,90 +230,31 @@ def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> T
     *may_exist*: a job of the name is not in the way, as nothing will be created.
 
     Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist and
-    for a job written for a version that is not served, ``NotFound`` when the kind of job is not served, and
-    ``Forbidden`` where the shape needs nodes that the user cannot list.
+    for a job written for a version that is not served, and ``NotFound`` when the kind of job is not served.
     """
     job, place = request.job, request.place
-    served, existing = look_up_job(session.of_kinds(kinds_called(job.kind)), job.name)
-    if existing is not None and not may_exist:
-        raise name_taken(job.name)
     _check_priority(session, job)
+    served, warnings = kind_for_new(session, job.kind, job.name, may_exist=may_exist)
     kind, written = request.version or served, request.written
     if written and written.manifest.kind is not kind:
         message = f"{written.description}, and this cluster serves {kind.version}"
         raise UsageError(message, hint=written.hint)
-    warnings = () if may_exist else tuple(_namesakes(session, job.name, kind))
     # A plain job costs one call, two with a priority: it is created as Arena would create it.
     if not (job.gang or job.topology or place.requested):
         return TargetCluster(context=RenderContext(kind), warnings=warnings)
     facts = detect(session, kind=kind)
-    coalesced = place.plan.coalesce
     # What cannot be suspended, such as an MPIJob of v1alpha1, cannot wait for anybody.
     controller = bool(kind.suspend) and controller_runs(session)
-    return TargetCluster(
-        context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
-        facts=facts,
-        controller=controller,
-        queue_api=_queue_api(session, job, place),
-        snapshot=_snapshot(session, place) if coalesced else None,
-        warnings=warnings,
-    )
-
-
-def _snapshot(session: Session, place: PlaceOptions) -> Snapshot:
-    # Only where it decides the shape is all of the cluster read here, and what reads it takes its time to
-    # import.
-    from arena_topo.jobs.other_plans import unreserved_snapshot
-
-    return unreserved_snapshot(session, levels=place.plan.levels)
-
-
-def _queue_api(session: Session, job: JobSpec, place: PlaceOptions) -> str:
-    version = ServedApis(session).preferred(KUEUE_GROUP, KUEUE_VERSIONS)
     # KAI has queues too, and a job without a gang is in none. A user who cannot see the queue gets Kueue's
     # own placing.
-    may_ask = job.gang and place.gang.queue and version
-    return version if may_ask and asks_our_planner(session, version, job.namespace, place.gang.queue) else ""
-
-
-def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
-    """Yield what to know of jobs of other kinds that have the *name*.
-
-    Raises ``Conflict`` where their pods have one name too: the training operator and the MPI operator call
-    the first worker of bert bert-worker-0, whatever its kind.
-    """
-    others = [other for other in KINDS if other.kind != kind.kind]
-    for other in ServedApis(session).kinds(others):
-        try:
-            job = session.get(jobs_of(other).path(session.namespace, name))
-        # A user who may submit one kind of job need not be allowed to see the others.
-        except (NotFound, Forbidden):
-            continue
-        if not other.counts(job):
-            continue
-        pod = Member(name, "worker", 0)
-        if kind.pod_name(pod) == other.pod_name(pod):
-            raise Conflict(
-                f"there is a {other.kind} {name} already, and pods of both would be called {kind.pod_name(pod)}",
-                hint=f"use another --name, or 'arena-topo delete {name} --type={other.words[0]}'",
-                status=409,
-            )
-        yield (
-            f"there is a {other.kind} {name} too: commands that take a name mean one of the two, and --type={kind.words[0]} "
-            "says which"
-        )
-
-
-def _missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:
-    """Return what the user lacks for a plan with *enforcement*, as ``kubectl auth can-i`` takes it.
-
-    It is asked once the enforcement is chosen: every right is a call, and only gates need the one to patch
-    pods.
-    """
-    # A server that does not answer the question (None) gets the benefit of the doubt: it refuses later by
-    # itself.
-    needs = RELEASING_NEEDS if enforcement is Enforcement.GATES else PLANNING_NEEDS
-    return tuple(need.what for need in needs if check_access(session, need, namespace).allowed is False)
+    queue = place.gang.queue if job.gang else ""
+    return TargetCluster(
+        facts=facts,
+        controller=controller,
+        queue_api=queue_api(session, job.namespace, queue) if queue else "",
+        context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
+        warnings=warnings,
+    )
 
 
 def _check_priority(session: Session, job: JobSpec) -> None:
@@ -395,7 +316,8 @@ def choose(request: JobRequest, cluster: TargetCluster) -> SubmitChoice:
     # A job that needs neither a gang nor a place: nothing was read that could be chosen by.
     if facts is None:
         return SubmitChoice()
-    backend = _backend(facts, kind, place.gang) if job.gang else ""
+    wanted = place.gang
+    backend = backend_for(facts, wanted.scheduler, kind=kind, queue=wanted.queue) if job.gang else ""
     if not _is_planned(job, cluster, backend, place):
         return SubmitChoice(backend=backend)
     support = PinSupport(
@@ -435,24 +357,13 @@ def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOpt
     return replace(choice, backend=backend, enforcement=None, warnings=(*choice.warnings, warning))
 
 
-def _backend(facts: ClusterFacts, kind: Kind, request: GangRequest) -> str:
-    if request.scheduler != "auto":
-        check_backend(request.scheduler)
-        check_installed(facts, request.scheduler, kind=kind, queue=request.queue)
-        backend = request.scheduler
-    else:
-        backend = choose_backend(facts, kind=kind, queue=request.queue).backend
-    check_queue(backend, request.queue)
-    return backend
-
-
 def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:
     """Whether *job* gets a plan of ours. Raises ``UsageError`` for pins under a scheduler with its own."""
     # Kueue assigns the topology itself, at admission, or asks our controller then: a plan of now would
     # contradict it.
     if backend == _KUEUE and not cluster.queue_api and place.pin not in (Pin.AUTO, Pin.NONE):
         raise UsageError(
-            f"--pin={place.pin.value} cannot be enforced under Kueue, which chooses the places of a job's workers itself",
+            f"--pin={place.pin.value} cannot be enforced under Kueue, which places a job's workers itself",
             hint="use --require-topology or --prefer-topology, which are passed to Kueue",
         )
     # Gates, on the other hand, are nothing without a plan: it says when all workers fit.
@@ -477,20 +388,19 @@ def _with_gang(
         return manifest, ()
     wanted = request.place.gang
     planned = choice.backend == _KUEUE and bool(cluster.queue_api)
+    options = _for_controller(request.place) if planned else {}
+    job = _with_level(manifest.job, wanted)
     gang = replace(
-        gang_of(manifest.job),
+        gang_of(job),
         level=wanted.level,
         required=wanted.required,
         queue=wanted.queue,
         planned=planned,
     )
     decoration = decorate(choice.backend, with_cluster_facts(gang, cluster.facts))
-    if planned:
-        annotations = {**decoration.worker_annotations, **_for_controller(request.place)}
-        decoration = replace(decoration, worker_annotations=annotations)
-    job = decorated(_with_level(manifest.job, wanted), decoration)
+    decoration = replace(decoration, worker_annotations={**decoration.worker_annotations, **options})
     companions = (*manifest.companions, *decoration.companions)
-    return replace(manifest, job=job, companions=companions), decoration.notes
+    return replace(manifest, job=decorated(job, decoration), companions=companions), decoration.notes
 
 
 def _for_controller(place: PlaceOptions) -> dict[str, str]:
@@ -525,7 +435,7 @@ class GpuOffer:
     """
 
     gpus: int = 0
-    places: int = 0
+    workers: int = 0
     is_vendors: bool = False
     may_grow: bool = False
 
@@ -541,7 +451,7 @@ def gpu_offer(session: Session, job: JobSpec, resource: str) -> GpuOffer | None:
     try:
         for node in chain.from_iterable(map(items_of, session.pages(NODES.path()))):
             offer = _with(offer, fitted(node, NODE), job.gpus, resource)
-            if offer.places >= job.workers:
+            if offer.workers >= job.workers:
                 break
     except Forbidden:
         # What is said of nodes is a courtesy: a user who cannot list them submits without it.
@@ -560,7 +470,7 @@ def _with(offer: GpuOffer, node: Object, gpus: int, resource: str) -> GpuOffer:
     has = _count(quantities, resource)
     return GpuOffer(
         offer.gpus + has,
-        offer.places + has // gpus,
+        offer.workers + has // gpus,
         offer.is_vendors or _count(quantities, ACK_GPU) > 0,
         offer.may_grow or _KARPENTER in labels or labels.get("type") == "virtual-kubelet",
     )
@@ -573,9 +483,9 @@ def never_fits(job: JobSpec, offer: GpuOffer) -> str:
     are none at all, nodes with GPUs may well come with the pods that need them.
     """
     fewest = job.elastic.least if job.elastic else job.workers
-    if not offer.gpus or offer.may_grow or offer.places >= fewest:
+    if not offer.gpus or offer.may_grow or offer.workers >= fewest:
         return ""
-    workers = f"{offer.places} of {plural(fewest, 'worker')} with {plural(job.gpus, 'GPU')}"
+    workers = f"{offer.workers} of {plural(fewest, 'worker')} with {plural(job.gpus, 'GPU')}"
     return f"the cluster has {plural(offer.gpus, 'GPU')}, which hold {workers} even when it is idle"
 
 

@@ -39,7 +39,7 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, resized, with_pins, without_pins
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import HOSTNAME, OWN_NAME
-from arena_topo.model.kind import Kind, number_of, planned_noun
+from arena_topo.model.kind import Kind, api_version, number_of, planned_noun
 from arena_topo.model.objects import Object
 from arena_topo.model.plan import Verdict
 from arena_topo.model.plan_record import (
@@ -220,7 +220,7 @@ def write_plan(
     operations = changes(job, with_pins(after, rewritten(job, record, uuids)))
     path = jobs_of(kind).path(namespace, name)
     try:
-        return session.patch(path, operations, "json", fieldManager=manager)
+        answer = session.patch(path, operations, "json", fieldManager=manager)
     except Invalid as error:
         # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job
         # that the server's validation, or a webhook, does not accept with its pins.
@@ -238,6 +238,8 @@ def write_plan(
             hint=f"see arena-topo get {name}, or try again",
             status=409,
         ) from error
+    # A server in between may answer with an object that does not say what it is.
+    return {**answer, "apiVersion": api_version(kind), "kind": kind.kind}
 
 
 def _resized(kind: Kind, job: Object, record: PlanRecord) -> Object:
@@ -375,10 +377,10 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
         # A timeout of 0 means no limit.
         if wait.timeout and wait.clock() - started > wait.timeout:
             raise WaitTimeout(
-                f"no place after {written_duration(wait.timeout)}: {record.waiting_reason}",
+                f"no room after {written_duration(wait.timeout)}: {record.waiting_reason}",
                 hint="nothing of the job runs; retry with arena-topo resume, give up with arena-topo delete",
             )
-        wait.waiter.pause(f"waiting for a place: {record.waiting_reason}", pause)
+        wait.waiter.pause(f"waiting for room: {record.waiting_reason}", pause)
         pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)
         record = reservation.acquire(planner)
     return started_job(reservation, record, wait, planner.verdict)
@@ -466,7 +468,7 @@ def answered(
             return PlacedJob(job, record, None, queued=True)
         if timeout and waited > timeout:
             raise WaitTimeout(
-                f"no place after {timeout:g} seconds: {record.waiting_reason}",
+                f"no room after {timeout:g} seconds: {record.waiting_reason}",
                 hint=f"the controller starts it once there is room; give up with arena-topo delete {served.name}",
             )
-        waiter.pause(f"waiting for a place: {record.waiting_reason or _UNANSWERED}", _PERIOD)
+        waiter.pause(f"waiting for room: {record.waiting_reason or _UNANSWERED}", _PERIOD)

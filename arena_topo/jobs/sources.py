@@ -10,7 +10,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from arena_topo.errors import DocumentError, Forbidden, NotFound
+from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError
 from arena_topo.jobs.options import PlaceOptions, options_from_annotation
 from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.mpijob import ApiVersion, pod_templates, version_of, worker_count
@@ -79,9 +79,20 @@ class FromFlags:
     template: str = ""
 
     def request(self, session: "Session", place: PlaceOptions) -> JobRequest:
-        """Return the job as the flags describe it."""
-        del session
-        return JobRequest(job=self.job, place=place, version=self.version, template=self.template)
+        """Return the job as the flags describe it, with ``--coalesce`` in the shape that fits best.
+
+        Raises ``UsageError`` for a shape that cannot be, and ``Forbidden`` where it needs nodes that the user
+        cannot list.
+        """
+        job = self.job
+        if place.plan.coalesce:
+            # Only for it the planner is imported here, and all of the cluster read.
+            from arena_topo.jobs.other_plans import unreserved_snapshot
+            from arena_topo.jobs.plan import coalesced
+
+            snapshot = unreserved_snapshot(session, levels=place.plan.levels)
+            job = coalesced(job, snapshot, place.plan, template=self.template)
+        return JobRequest(job=job, place=place, version=self.version, template=self.template)
 
     def offline(self) -> Manifest:
         """Return the job rendered without any cluster: with Arena's GPU resource, in the newest version."""
@@ -102,16 +113,6 @@ def advice_on_command(job: JobSpec) -> Iterator[str]:
     if options:
         old, new = (" and ".join(f"{dashes}{option}" for option in options) for dashes in ("-", "--"))
         yield f"note: mpirun of Open MPI 5 ends with an error at {old}: write {new}, which Open MPI 4 takes too"
-
-
-def with_runtime_facts(session: "Session", manifest: Manifest) -> Manifest:
-    """Return *manifest* with what the runtime of a TrainJob says of placements; other kinds as they are."""
-    if manifest.kind is not TRAINJOB:
-        return manifest
-    from arena_topo.cluster.training_runtime import with_runtime
-
-    job, notes = with_runtime(session, manifest.job)
-    return replace(manifest, job=job, notes=(*manifest.notes, *notes))
 
 
 # From a manifest that somebody has: it is planned and pinned, and else stays as it was written.
@@ -156,6 +157,19 @@ def job_in(documents: Sequence[object], file: str) -> Object:
     for fault, hint in _faults(kind, job):
         raise DocumentError(f"{file}: {fault}", hint=hint)
     return job
+
+
+def namespace_of(job: Object, named: str) -> str:
+    """Return the namespace of *job*, empty where neither its manifest nor the user has *named* one.
+
+    Raises ``UsageError`` if they name two, as kubectl does.
+    """
+    own = str(job["metadata"].get("namespace") or "")
+    if named and own not in ("", named):
+        raise UsageError(
+            f"the manifest is of namespace {own}, and -n names {named}", hint="leave one of them out"
+        )
+    return named or own
 
 
 def _faults(kind: Kind, job: Object) -> Iterator[tuple[str, str]]:
@@ -232,7 +246,7 @@ def _check_plannable(job: Object) -> None:
     roles = [role for role in planned_replicas(kind, job) if role.count]
     if not any(pod_spec_requests(role.pods.get("spec") or {}) for role in roles):
         raise DocumentError(
-            f"the pods of the {kind.kind} request nothing, so that any place would do",
+            f"the pods of the {kind.kind} request nothing, so that any node would do",
             hint="set resources of their containers, or submit it with --pin=none",
         )
 
@@ -249,7 +263,9 @@ class FromManifest:
 
         Raises ``DocumentError`` for one that cannot be planned, and what reading a runtime raises.
         """
-        manifest = with_runtime_facts(session, self.offline(session.namespace))
+        from arena_topo.cluster.training_runtime import with_runtime
+
+        manifest = with_runtime(session, self.offline(session.namespace))
         is_planned = place.pin is not Pin.NONE
         if is_planned:
             _check_plannable(manifest.job)
@@ -276,9 +292,12 @@ def plannable(session: "Session | None", job: Object) -> Object:
     Raises ``DocumentError`` for one that cannot be planned, and what reading a runtime raises.
     """
     manifest = FromManifest(job).offline(session.namespace if session else "default")
-    read = with_runtime_facts(session, manifest).job if session else manifest.job
-    _check_plannable(read)
-    return read
+    if session:
+        from arena_topo.cluster.training_runtime import with_runtime
+
+        manifest = with_runtime(session, manifest)
+    _check_plannable(manifest.job)
+    return manifest.job
 
 
 def _ours(kind: Kind, job: Object, namespace: str) -> Object:

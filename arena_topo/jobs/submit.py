@@ -24,6 +24,7 @@ from arena_topo.jobs.enforce import (
 )
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, current_job, look_up_job, pods_of
+from arena_topo.jobs.plan_drift import pinned_record
 from arena_topo.jobs.prepare import (
     HandedOver,
     NeverFits,
@@ -39,12 +40,11 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest
 from arena_topo.model.cluster import Snapshot
-from arena_topo.model.keys import KUEUE_JOB_UID, PIN_NODES
+from arena_topo.model.keys import KUEUE_JOB_UID
 from arena_topo.model.kind import is_suspended
 from arena_topo.model.objects import WORKLOAD, Object
-from arena_topo.model.plan_record import MOST_WORKERS, Enforcement, PlanRecord, Slot, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
 from arena_topo.model.text.documents import fitted
-from arena_topo.pin.run_lists import decoded
 
 if TYPE_CHECKING:
     from arena_topo.jobs.plan import JobPlanner
@@ -71,9 +71,9 @@ def submit_prepared(session: Session, prepared: PreparedJob, waiter: Waiter, cre
 
             raise can_never_fit(prepared.manifest.job["metadata"]["name"], reason)
         case StartsAtOnce():
-            return SubmittedJob(objects=_created(session, prepared, created).objects)
+            return SubmittedJob(objects=_created(session, prepared.manifest, created).objects)
         case WaitsInQueue(api_version, timeout):
-            job = _created(session, prepared, created)
+            job = _created(session, prepared.manifest, created)
             if timeout is None:
                 return SubmittedJob(objects=job.objects)
             served = ServedJob(prepared.manifest.kind, job.objects[0])
@@ -87,8 +87,8 @@ def submit_prepared(session: Session, prepared: PreparedJob, waiter: Waiter, cre
             return _hand_over(session, prepared, start, waiter, created)
 
 
-def _created(session: Session, prepared: PreparedJob, created: Report) -> CreatedJob:
-    job = create(session, prepared.manifest)
+def _created(session: Session, manifest: Manifest, created: Report) -> CreatedJob:
+    job = create(session, manifest)
     created(job)
     return job
 
@@ -177,9 +177,9 @@ def _create_reserved(
     companions: list[Object] = []
 
     def create_suspended(record: PlanRecord) -> Object:
-        job = create(session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record))))
+        suspended = with_pins(manifest.job, suspended_with_plan(record))
+        job = _created(session, replace(manifest, job=suspended), created)
         companions.extend(job.objects[1:])
-        created(job)
         return job.objects[0]
 
     reservation = Reservation(session, manifest.kind, create_suspended, levels=place.plan.levels)
@@ -202,8 +202,7 @@ def _hand_over(
         # It raises where the job could never fit: nothing has been created yet.
         planner(_snapshot(session, prepared))
     waiting = with_pins(manifest.job, suspended_with_plan(left_to(planner)))
-    job = create(session, replace(manifest, job=waiting))
-    created(job)
+    job = _created(session, replace(manifest, job=waiting), created)
     placed = answered(session, ServedJob(manifest.kind, job.objects[0]), prepared.place.timeout, waiter)
     return SubmittedJob(objects=(placed.job, *job.objects[1:]), placed=placed)
 
@@ -214,8 +213,7 @@ def _started(
     """Create a job that starts at once: in its place where it is pinned, else wherever it fits."""
     from arena_topo.jobs.reserve import PlacedJob
 
-    job = create(session, manifest)
-    created(job)
+    job = _created(session, manifest, created)
     placed = PlacedJob(job.objects[0], record, planner.verdict, suspended=False)
     return SubmittedJob(objects=job.objects, placed=placed)
 
@@ -244,36 +242,22 @@ def admitted(
     from arena_topo.jobs.queue import standing, summary
     from arena_topo.jobs.reserve import PlacedJob
 
-    meta, started = served.job["metadata"], clock()
+    meta, began = served.job["metadata"], clock()
     workloads = Resource(KUEUE_GROUP, version, "workloads").path(meta["namespace"])
     while True:
         job = current_job(session, served)
         if not is_suspended(served.kind, job):
-            return PlacedJob(job, _record(served, job), None, queued=True)
+            # Without pins Kueue has started it by itself.
+            started = pinned_record(job) or PlanRecord(stage=Stage.CONFIRMED, enforcement=Enforcement.NONE)
+            return PlacedJob(job, started, None, queued=True)
         found = session.list(workloads, labelSelector=f"{KUEUE_JOB_UID}={meta['uid']}")
         reason = summary(standing(fitted(next(iter(found), {}), WORKLOAD), ""))
-        if timeout and clock() - started > timeout:
+        if timeout and clock() - began > timeout:
             raise WaitTimeout(
                 f"not admitted after {timeout:g} seconds: {reason}",
                 hint=f"Kueue starts it once there is room; give up with arena-topo delete {served.name}",
             )
-        waiter.pause(f"waiting for a place: {reason}", _PERIOD)
-
-
-def _record(served: ServedJob, job: Object) -> PlanRecord:
-    """Return the places that *job* was started with, as its templates name them."""
-    annotations = {
-        key: value
-        for replicas in served.kind.replicas(job)
-        for key, value in ((replicas.template.get("metadata") or {}).get("annotations") or {}).items()
-    }
-    try:
-        nodes = decoded(str(annotations[PIN_NODES]), MOST_WORKERS) if PIN_NODES in annotations else []
-    except ValueError:
-        nodes = []
-    slots = tuple(Slot(number, node, None) for number, node in enumerate(nodes))
-    enforcement = Enforcement.ADMISSION if slots else Enforcement.NONE
-    return PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=enforcement)
+        waiter.pause(f"waiting for room: {reason}", _PERIOD)
 
 
 # What an interrupted submit leaves on the cluster, and how its user continues or undoes it.

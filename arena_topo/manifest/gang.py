@@ -10,10 +10,10 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.manifest.plan_on_job import suspend
 from arena_topo.model.gang import Decoration, Gang
-from arena_topo.model.kind import Kind, is_planned, planned_replicas
+from arena_topo.model.kind import Kind, Replicas, is_planned
 from arena_topo.model.objects import Object, section
 from arena_topo.model.pods import pod_spec_requests
-from arena_topo.model.text.quantity import Resources, resources, times
+from arena_topo.model.text.quantity import Resources, quantities, resources
 
 # What a rendered job says of its gang, whichever template rendered it.
 
@@ -24,7 +24,10 @@ def gang_of(job: Object) -> Gang:
     """Return the gang of the rendered *job*; what only the cluster or the user knows is left empty."""
     kind = kind_of(job)
     check_templates(kind, job)
-    first, *others = roles = planned_replicas(kind, job)
+    pods = kind.replicas(job)
+    first, *others = roles = [each for each in pods if is_planned(kind, each.role)]
+    launcher = next((each for each in pods if not is_planned(kind, each.role)), None)
+    launcher_waits, launcher_requests = _launcher_waits(job, kind), _launcher_requests(job, kind, launcher)
     spec = first.pods.get("spec") or {}
     limits = worker_range(kind, job)
     requests = [quantities(pod_spec_requests(role.pods.get("spec") or {})) for role in roles]
@@ -34,10 +37,10 @@ def gang_of(job: Object) -> Gang:
         kind=kind,
         # An elastic gang starts with its fewest, and the others come when there is room for them.
         workers=limits.least if limits else sum(role.count for role in roles),
-        launcher_waits=_launcher_waits(job, kind),
+        launcher_waits=launcher_waits,
         # What pods of unlike roles request is no multiple of what one does.
         requests=requests[0] if all(each == requests[0] for each in requests) else {},
-        launcher_requests=quantities(_launcher_requests(job, kind)),
+        launcher_requests=quantities(launcher_requests),
         # A PodGroup has one placement for all its pods.
         placement={
             key: spec[key]
@@ -58,21 +61,13 @@ def _launcher_waits(job: Object, kind: Kind) -> bool:
     )
 
 
-def _launcher_requests(job: Object, kind: Kind) -> Resources:
+def _launcher_requests(job: Object, kind: Kind, launcher: Replicas | None) -> Resources:
     if kind is not ApiVersion.V1ALPHA1:
-        launcher = next((pods for pods in kind.replicas(job) if not is_planned(kind, pods.role)), None)
         return pod_spec_requests(launcher.pods.get("spec") or {}) if launcher else {}
     # The launcher of v1alpha1 shares the workers' template, but not their resources.
     section = job["spec"].get("launcherResources") or {}
     # As for any container, requests that are not set are those of the limits.
     return resources(section.get("requests") or section.get("limits"))
-
-
-def quantities(requests: Resources) -> dict[str, str]:
-    """Return *requests* as the API writes them: cpu in cores, everything else in its own unit."""
-    return {
-        name: times(f"{amount}m", 1) if name == "cpu" else str(amount) for name, amount in requests.items()
-    }
 
 
 def decorated(job: Object, decoration: Decoration) -> Object:

@@ -25,7 +25,7 @@ from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, offs
 from arena_topo.model.objects import Object, entries, section
 from arena_topo.model.plan_record import plan_text
 
-_SHARED_GPU_ENV: tuple[Object, ...] = (
+SHARED_GPU_ENV: tuple[Object, ...] = (
     {
         "name": "CUDA_VISIBLE_DEVICES",
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{HAMI_USE_GPUS}']"}},
@@ -235,7 +235,7 @@ def _share_gpus(worker: Object) -> None:
     for container in containers(worker):
         env = entries(container, "env")
         present = {variable["name"] for variable in env}
-        env += [variable for variable in _SHARED_GPU_ENV if variable["name"] not in present]
+        env += [variable for variable in SHARED_GPU_ENV if variable["name"] not in present]
 
 
 def suspend(kind: Kind, spec: Object, *, suspended: bool | None) -> None:
@@ -253,7 +253,7 @@ def suspend(kind: Kind, spec: Object, *, suspended: bool | None) -> None:
 
 def is_shared_gpu_variable(variable: Object) -> bool:
     """Whether an environment variable is one that a plan with shared GPUs sets."""
-    return variable in _SHARED_GPU_ENV
+    return variable in SHARED_GPU_ENV
 
 
 def _drop_term(spec: Object, term: Object) -> None:

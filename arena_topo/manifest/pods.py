@@ -1,126 +1,24 @@
-"""The pieces of the pods: what a template lays out, as plain values in the API's own shape."""
+"""What a template lays out: the pieces of the pods, as plain values in the API's own shape.
 
+And the objects that belong to a job: its files, the names of its pods, its TensorBoard.
+"""
+
+import base64
 import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from arena_topo.kinds.indexed_job import IndexedJobKind
+from arena_topo.errors import UsageError
+from arena_topo.kinds.indexed_job import INDEXED_JOB, IndexedJobKind
 from arena_topo.kinds.jobset import JobSetKind
 from arena_topo.kinds.mpijob import ApiVersion, worker_name
+from arena_topo.kinds.trainjob import MANAGER
 from arena_topo.model import keys
 from arena_topo.model.job import CodeSync, Compute, JobSpec, RoleSpec, TensorBoard
 from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
 from arena_topo.model.pods import Toleration
-
-# TensorBoard next to a job, as Arena runs it: a Deployment and a Service, both owned by the job.
-#
-# Source: kubeflow/arena 0.15.5, charts/mpijob/templates/{tensorboard,service}.yaml and
-# pkg/argsbuilder/submit_tensorboard.go.
-
-_PORT = 6006
-_LOGS_VOLUME, _LOCAL = "training-logs-volume", "/output/training_logs"
-
-
-def log_volume(job: JobSpec) -> Object | None:
-    """Return the node's folder where the job writes for TensorBoard, None for a claim or a URL."""
-    board = job.tensorboard
-    if board is None or not _is_local(job, board):
-        return None
-    # Every name is a part of one path, so that no two jobs write to one folder.
-    path = f"/arena_logs/{job.namespace}/{job.name}"
-    return {"name": _LOGS_VOLUME, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
-
-
-def log_mount(job: JobSpec) -> Object | None:
-    """Return where launcher and workers find that folder."""
-    board = job.tensorboard
-    return {"name": _LOGS_VOLUME, "mountPath": board.logs} if board and _is_local(job, board) else None
-
-
-def tensorboard_objects(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
-    """Return the Service and the Deployment, nothing for a job without TensorBoard."""
-    board = job.tensorboard
-    if board is None:
-        return ()
-    labels = {
-        keys.ARENA_APP: keys.ARENA_APP_VALUE,
-        keys.ARENA_RELEASE: job.name,
-        keys.MANAGED_BY: keys.OWN_NAME,
-        "role": "tensorboard",
-    }
-    metadata = {"name": f"{job.name}-tensorboard", "namespace": job.namespace, "labels": labels}
-    ports = [{"name": "tensorboard", "port": _PORT, "targetPort": _PORT, "protocol": "TCP"}]
-    service: Object = {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": metadata,
-        "spec": {"type": "NodePort", "ports": ports, "selector": labels},
-    }
-    deployment: Object = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": metadata,
-        "spec": {
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": _pod(job, board, kind)},
-        },
-    }
-    return service, deployment
-
-
-def _pod(job: JobSpec, board: TensorBoard, kind: Kind) -> Object:
-    local = log_volume(job)
-    if local:
-        volumes, mounts = [local], [{"name": _LOGS_VOLUME, "mountPath": _LOCAL}]
-    else:
-        names = [f"data-{index}" for index, _ in enumerate(job.pod.claims)]
-        volumes = [
-            {"name": name, "persistentVolumeClaim": {"claimName": claim.name}}
-            for name, claim in zip(names, job.pod.claims, strict=True)
-        ]
-        mounts = [
-            {"name": name, "mountPath": claim.path} for name, claim in zip(names, job.pod.claims, strict=True)
-        ]
-    container: Object = {
-        "name": "tensorboard",
-        "image": board.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["tensorboard", "--logdir", _LOCAL if local else board.logs, "--host", "0.0.0.0"],  # noqa: S104  # in its own pod
-        "ports": [{"containerPort": _PORT}],
-        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
-        "volumeMounts": mounts,
-    }
-    pod: Object = {
-        "containers": [container],
-        "volumes": volumes,
-        "affinity": _beside_first_worker(job, kind),
-    }
-    if job.pod.pull_secrets:
-        pod["imagePullSecrets"] = [{"name": name} for name in job.pod.pull_secrets]
-    if job.pod.priority:
-        pod["priorityClassName"] = job.pod.priority
-    return pod
-
-
-def _beside_first_worker(job: JobSpec, kind: Kind) -> Object:
-    """Return the affinity to the node of worker 0, which has the logs, or has mounted the claim."""
-    if kind is ApiVersion.V1ALPHA1:
-        labels = {keys.ALPHA_JOB_NAME: job.name, "statefulset.kubernetes.io/pod-name": f"{job.name}-worker-0"}
-    else:
-        labels = {keys.OPERATOR_JOB_NAME: job.name, keys.OPERATOR_REPLICA_INDEX: "0"}
-    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": keys.HOSTNAME}
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
-def _is_local(job: JobSpec, board: TensorBoard) -> bool:
-    """Whether the logs go to a folder of the node: a path, and none below a mounted claim."""
-    if not board.logs.startswith("/"):
-        return False
-    path = posixpath.normpath(board.logs)
-    mounted = [posixpath.normpath(claim.path) for claim in job.pod.claims]
-    return not any(path == claim or path.startswith(claim.rstrip("/") + "/") for claim in mounted)
-
 
 # Code that is fetched before the job starts, as Arena fetches it: an init container, and a volume that both
 # mount.
@@ -200,6 +98,40 @@ class PodParts:
     affinity: Object = field(default_factory=dict)
 
 
+def template_values(job: JobSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> Mapping[str, Any]:
+    """Return what the templates of *kind* are filled with for *job*.
+
+    *host_network*: its pods share the network of their nodes.
+    """
+    of_workers = worker(job, gpu_resource=gpu_resource, host_network=host_network)
+    of_launcher = launcher(job, host_network=host_network)
+    common = {
+        "job": job,
+        # A cluster has batch Jobs of all sorts: this label marks those that train.
+        "labels": {**_labels(job), **({keys.TRAINING_JOB: "true"} if kind is INDEXED_JOB else {})},
+        "annotations": _job_annotations(job),
+        "launcher_resources": of_launcher.resources,
+        "manager": MANAGER,
+    }
+    if job.roles:
+        own = [
+            _of_role(job, role, kind, gpu_resource=gpu_resource, host_network=host_network)
+            for role in job.roles
+        ]
+        return {**common, "roles": list(zip(job.roles, own, strict=True))}
+    if not isinstance(kind, ApiVersion):
+        return {**common, "pod": _rank(job, kind, of_workers)}
+    if kind is ApiVersion.V1ALPHA1:
+        return {**common, "pod": _shared(job, of_workers)}
+    # The operators of the other versions start ranks with kubectl exec, in the container's own environment.
+    if kind is ApiVersion.V2BETA1:
+        of_workers = _worker_over_ssh(of_workers)
+        of_launcher = _launcher_over_ssh(of_launcher, job.mpi.implementation)
+        if job.elastic:
+            of_launcher = _launcher_with_discovery(of_launcher, job.name)
+    return {**common, "worker": of_workers, "launcher": of_launcher}
+
+
 def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return the pod that carries ranks: devices, data, and the labels of its gang."""
     volumes, mounts = _storage(job, claims=True)
@@ -245,17 +177,15 @@ def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
     )
 
 
-def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
-    """Return the one template that v1alpha1 gives launcher and workers alike."""
-    base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
+def _shared(job: JobSpec, base: PodParts) -> PodParts:
+    """Return the one template that v1alpha1 gives launcher and workers alike; *base* is a worker's."""
     # The operators of v1 and v2beta1 set the policy of the role, and warn of one in the template; this one
     # sets none.
     return replace(base, command=[literal(word) for word in job.command], restart_policy="Never")
 
 
-def rank(job: JobSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> PodParts:
-    """Return the pod of a job of *kind*, which has no launcher: the job's command runs in it."""
-    base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
+def _rank(job: JobSpec, kind: Kind, base: PodParts) -> PodParts:
+    """Return *base*, the pod of a job of *kind*, which has no launcher: the job's command runs in it."""
     return replace(
         base,
         command=[literal(word) for word in job.command],
@@ -268,7 +198,7 @@ def rank(job: JobSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> 
     )
 
 
-def of_role(job: JobSpec, role: RoleSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> PodParts:
+def _of_role(job: JobSpec, role: RoleSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return a pod of *role* of a job of *kind*, in which the command of the job runs."""
     own = replace(
         job,
@@ -283,7 +213,7 @@ def of_role(job: JobSpec, role: RoleSpec, kind: Kind, *, gpu_resource: str, host
             devices=job.pod.devices if role.name != "ps" else {},
         ),
     )
-    base = rank(own, kind, gpu_resource=gpu_resource, host_network=host_network)
+    base = _rank(own, kind, worker(own, gpu_resource=gpu_resource, host_network=host_network))
     port = {"name": _TF_PORT, "containerPort": role.port}
     return replace(
         base,
@@ -326,13 +256,7 @@ def literal(text: str) -> str:
     return "".join(doubled)
 
 
-def job_labels(job: JobSpec) -> dict[str, str]:
-    """Return the labels of the job itself: the user's, and those by which Arena's readers find it."""
-    return _labels(job)
-
-
-def job_annotations(job: JobSpec) -> dict[str, str]:
-    """Return the annotations of the job itself."""
+def _job_annotations(job: JobSpec) -> dict[str, str]:
     # A PyTorchJob has a field for it.
     if job.elastic is None or job.kind != "MPIJob":
         return _annotations(job)
@@ -383,6 +307,10 @@ def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
     # NVIDIA's runtime shows a container all GPUs of the node unless configured otherwise.
     if hide_gpus:
         own["NVIDIA_VISIBLE_DEVICES"] = "void"
+    # A node that joins ranks which share the store of their agents waits for an address that is told only in
+    # the first round (seen with torch 2.15, ``DynamicRendezvousHandler.next_rendezvous``).
+    if job.elastic and job.kind == "PyTorchJob":
+        own["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     return [{"name": name, "value": literal(value)} for name, value in {**own, **job.pod.env}.items()]
 
 
@@ -440,7 +368,7 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
         parts.append((volume, {"name": f"training-data-{index}", "mountPath": directory.path}))
     volumes, mounts = [volume for volume, _ in parts], [mount for _, mount in parts]
     if pod.files:
-        volumes.append({"name": "config-files", "configMap": {"name": files_name(job)}})
+        volumes.append({"name": "config-files", "configMap": {"name": _files_name(job)}})
         # Each file is mounted by itself: a mounted folder would hide what the image has in it.
         mounts += [
             {"name": "config-files", "mountPath": file.path, "subPath": f"file-{index}"}
@@ -449,15 +377,14 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
     if pod.code:
         volumes.append(_code_volume())
         mounts.append(_code_mount(pod.working_dir))
-    logs, logs_mount = log_volume(job), log_mount(job)
+    logs, logs_mount = _log_volume(job), _log_mount(job)
     if logs and logs_mount:
         volumes.append(logs)
         mounts.append(logs_mount)
     return volumes, mounts
 
 
-def files_name(job: JobSpec) -> str:
-    """Return the name of the ConfigMap with the job's small files."""
+def _files_name(job: JobSpec) -> str:
     return f"{job.name}-files"
 
 
@@ -520,7 +447,7 @@ exec "$@"
 _LAUNCH = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch"]
 
 
-def worker_over_ssh(pod: PodParts) -> PodParts:
+def _worker_over_ssh(pod: PodParts) -> PodParts:
     """Return *pod* with an ssh server whose sessions have the environment of the container.
 
     The operator itself would start ``/usr/sbin/sshd -De``. Variables whose names no shell can hold, such as
@@ -531,7 +458,7 @@ def worker_over_ssh(pod: PodParts) -> PodParts:
     return replace(pod, command=["/bin/sh", "-c", literal(_SERVE.strip())], ports=ports)
 
 
-def launcher_over_ssh(pod: PodParts, implementation: str) -> PodParts:
+def _launcher_over_ssh(pod: PodParts, implementation: str) -> PodParts:
     """Return *pod* with what mpirun needs to find its hosts.
 
     Their names, variables for Open MPI 5, a network of its own.
@@ -610,21 +537,23 @@ def host_lines(job: Object, workers: int) -> str:
     )
 
 
-def config_map(job: JobSpec, labels: dict[str, str]) -> Object:
+def _hosts(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
     """Return the ConfigMap of *job*, with all workers that it may ever have.
 
     Those that do not run are left out.
     """
-    most = job.elastic.most if job.elastic else job.workers
-    return {
+    if not job.elastic or kind is not ApiVersion.V2BETA1:
+        return ()
+    config: Object = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {"name": config_name(job.name), "namespace": job.namespace, "labels": labels},
-        "data": {SCRIPT: _DISCOVER, HOSTS: _lines(job.name, job.namespace, most, job.slots)},
+        "metadata": {"name": config_name(job.name), "namespace": job.namespace, "labels": _labels(job)},
+        "data": {SCRIPT: _DISCOVER, HOSTS: _lines(job.name, job.namespace, job.elastic.most, job.slots)},
     }
+    return (config,)
 
 
-def launcher_with_discovery(pod: PodParts, job: str) -> PodParts:
+def _launcher_with_discovery(pod: PodParts, job: str) -> PodParts:
     """Return *pod*, the launcher of *job*, with the ConfigMap in a folder.
 
     A file that is mounted by itself never changes.
@@ -637,3 +566,159 @@ def launcher_with_discovery(pod: PodParts, job: str) -> PodParts:
 def _lines(name: str, namespace: str, workers: int, slots: int) -> str:
     hosts = (f"{worker_name(name, index)}.{name}.{namespace}.svc" for index in range(workers))
     return "".join(f"{host}:{slots}\n" for host in hosts)
+
+
+# The objects that belong to a job.
+
+_LARGEST_CONFIG_MAP = 1024 * 1024
+"""Bytes of the values of a ConfigMap together: the API server's limit."""
+
+
+def companions(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
+    """Return the objects that are created with *job*. Raises ``UsageError`` for files that are too large."""
+    return (*_hosts(job, kind), *_files(job), *_meeting_point(job, kind), *_tensorboard(job, kind))
+
+
+def _files(job: JobSpec) -> tuple[Object, ...]:
+    if not job.pod.files:
+        return ()
+    total = sum(len(file.content) for file in job.pod.files)
+    if total > _LARGEST_CONFIG_MAP:
+        raise UsageError(
+            f"--config-file: the files have {total} bytes together, and a ConfigMap takes 1048576",
+            hint="put large files on a volume and mount it with --data",
+        )
+    texts, binaries = {}, {}
+    for index, file in enumerate(job.pod.files):
+        try:
+            texts[f"file-{index}"] = file.content.decode()
+        except UnicodeDecodeError:
+            # ``data`` holds only UTF-8; everything else goes into ``binaryData``.
+            binaries[f"file-{index}"] = base64.b64encode(file.content).decode()
+    metadata = {"name": _files_name(job), "namespace": job.namespace, "labels": _labels(job)}
+    config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+    return (
+        {**config, **({"data": texts} if texts else {}), **({"binaryData": binaries} if binaries else {})},
+    )
+
+
+def _meeting_point(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
+    """Return the Service by which the pods of an indexed Job find each other, as NAME-0.NAME and so on."""
+    if kind is not INDEXED_JOB or job.workers == 1:
+        return ()
+    spec = {
+        "clusterIP": "None",
+        # They look for each other before they are ready.
+        "publishNotReadyAddresses": True,
+        "selector": {keys.BATCH_JOB_NAME: job.name},
+    }
+    metadata = {"name": job.name, "namespace": job.namespace, "labels": _labels(job)}
+    return ({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec},)
+
+
+# TensorBoard next to a job, as Arena runs it: a Deployment and a Service, both owned by the job.
+#
+# Source: kubeflow/arena 0.15.5, charts/mpijob/templates/{tensorboard,service}.yaml and
+# pkg/argsbuilder/submit_tensorboard.go.
+
+_PORT = 6006
+_LOGS_VOLUME, _LOCAL = "training-logs-volume", "/output/training_logs"
+
+
+def _log_volume(job: JobSpec) -> Object | None:
+    """Return the node's folder where the job writes for TensorBoard, None for a claim or a URL."""
+    board = job.tensorboard
+    if board is None or not _is_local(job, board):
+        return None
+    # Every name is a part of one path, so that no two jobs write to one folder.
+    path = f"/arena_logs/{job.namespace}/{job.name}"
+    return {"name": _LOGS_VOLUME, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+
+
+def _log_mount(job: JobSpec) -> Object | None:
+    """Return where launcher and workers find that folder."""
+    board = job.tensorboard
+    return {"name": _LOGS_VOLUME, "mountPath": board.logs} if board and _is_local(job, board) else None
+
+
+def _tensorboard(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
+    board = job.tensorboard
+    if board is None:
+        return ()
+    labels = {
+        keys.ARENA_APP: keys.ARENA_APP_VALUE,
+        keys.ARENA_RELEASE: job.name,
+        keys.MANAGED_BY: keys.OWN_NAME,
+        "role": "tensorboard",
+    }
+    metadata = {"name": f"{job.name}-tensorboard", "namespace": job.namespace, "labels": labels}
+    ports = [{"name": "tensorboard", "port": _PORT, "targetPort": _PORT, "protocol": "TCP"}]
+    service: Object = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"type": "NodePort", "ports": ports, "selector": labels},
+    }
+    deployment: Object = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": _pod(job, board, kind)},
+        },
+    }
+    return service, deployment
+
+
+def _pod(job: JobSpec, board: TensorBoard, kind: Kind) -> Object:
+    local = _log_volume(job)
+    if local:
+        volumes, mounts = [local], [{"name": _LOGS_VOLUME, "mountPath": _LOCAL}]
+    else:
+        names = [f"data-{index}" for index, _ in enumerate(job.pod.claims)]
+        volumes = [
+            {"name": name, "persistentVolumeClaim": {"claimName": claim.name}}
+            for name, claim in zip(names, job.pod.claims, strict=True)
+        ]
+        mounts = [
+            {"name": name, "mountPath": claim.path} for name, claim in zip(names, job.pod.claims, strict=True)
+        ]
+    container: Object = {
+        "name": "tensorboard",
+        "image": board.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["tensorboard", "--logdir", _LOCAL if local else board.logs, "--host", "0.0.0.0"],  # noqa: S104  # in its own pod
+        "ports": [{"containerPort": _PORT}],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "volumeMounts": mounts,
+    }
+    pod: Object = {
+        "containers": [container],
+        "volumes": volumes,
+        "affinity": _beside_first_worker(job, kind),
+    }
+    if job.pod.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in job.pod.pull_secrets]
+    if job.pod.priority:
+        pod["priorityClassName"] = job.pod.priority
+    return pod
+
+
+def _beside_first_worker(job: JobSpec, kind: Kind) -> Object:
+    """Return the affinity to the node of worker 0, which has the logs, or has mounted the claim."""
+    if kind is ApiVersion.V1ALPHA1:
+        labels = {keys.ALPHA_JOB_NAME: job.name, "statefulset.kubernetes.io/pod-name": f"{job.name}-worker-0"}
+    else:
+        labels = {keys.OPERATOR_JOB_NAME: job.name, keys.OPERATOR_REPLICA_INDEX: "0"}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": keys.HOSTNAME}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _is_local(job: JobSpec, board: TensorBoard) -> bool:
+    """Whether the logs go to a folder of the node: a path, and none below a mounted claim."""
+    if not board.logs.startswith("/"):
+        return False
+    path = posixpath.normpath(board.logs)
+    mounted = [posixpath.normpath(claim.path) for claim in job.pod.claims]
+    return not any(path == claim or path.startswith(claim.rstrip("/") + "/") for claim in mounted)

@@ -93,6 +93,20 @@ class PlanView:
 
 
 @dataclass(frozen=True, slots=True)
+class MoveView:
+    """Workers that lost their nodes: when and why, and of each its name, and its node before and after.
+
+    The node after is empty while they wait, and ``waits`` says for what; ``more`` counts those not named.
+    """
+
+    at: datetime
+    why: str
+    workers: tuple[tuple[str, str, str], ...]
+    waits: str = ""
+    more: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class QueueView:
     """Where a job stands that waits in a queue of Kueue.
 
@@ -116,7 +130,8 @@ class JobView:
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
     is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about
     it; ``plan`` is None for jobs without one, and ``queue`` for those that wait in no queue of Kueue, or if
-    it was not read; ``manifest`` is the job as the server has it, and ``kind`` and ``group`` its kind and API
+    it was not read; ``moves`` are of workers that lost their nodes since it started, which ``moved`` sums up
+    in one line; ``manifest`` is the job as the server has it, and ``kind`` and ``group`` its kind and API
     group as the API writes them.
     """
 
@@ -137,6 +152,8 @@ class JobView:
     advice: str = ""
     plan: PlanView | None = None
     queue: QueueView | None = None
+    moves: tuple[MoveView, ...] = ()
+    moved: str = ""
     manifest: Object = field(default_factory=dict, repr=False)
     kind: str = "MPIJob"
     group: str = "kubeflow.org"

@@ -33,6 +33,18 @@ class Objective(Enum):
     PACK = "pack"
 
 
+class NodeLoss(Enum):
+    """What happens to a job that has lost a node, and for whose workers there is no room near enough.
+
+    ``WAIT``: they wait, and the others continue. ``SUSPEND``: it gives up what it has, and waits in its queue
+    for room for all of it. ``FAIL``: it is stopped until its user resumes it.
+    """
+
+    WAIT = "wait"
+    SUSPEND = "suspend"
+    FAIL = "fail"
+
+
 class Pin(Enum):
     """How exactly the user wants a plan to be enforced."""
 

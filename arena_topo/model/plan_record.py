@@ -30,7 +30,7 @@ from arena_topo.model.text.documents import (
 )
 from arena_topo.model.text.json import cut, read_json, reason_of, shown, whole_number
 from arena_topo.model.text.quantity import Resources, parse_instant
-from arena_topo.model.text.words import placed_words, plural
+from arena_topo.model.text.words import counted_role, placed_words, plural
 
 # When something will probably end or start: a range of instants, and what it rests on.
 
@@ -429,5 +429,5 @@ def placed_text(record: PlanRecord) -> str:
 
 def pods_text(record: PlanRecord) -> str:
     """Return how many pods of which roles *record* places: ``4 workers``, or ``1 chief, 2 ps``."""
-    roles = [f"{role.pods} {role.name}" for role in record.roles if record.slots]
+    roles = [counted_role(role.pods, role.name) for role in record.roles if record.slots]
     return ", ".join(roles) or plural(len(record.slots), "worker")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from arena_topo.cluster.capabilities import detect
+from arena_topo.cluster.capabilities import detect, detect_with_access
 from arena_topo.kinds.mpijob import ApiVersion
 from tests.fakes import Answer, Call, FakeTransport, refusal, session, unserved
 
@@ -30,7 +30,7 @@ class Cluster:
 def found(*args: Any, access: bool = False, **options: Any) -> tuple[Any, FakeTransport]:
     """Return the facts of a cluster, and what was asked."""
     opened, transport = session(Cluster(*args, **options))
-    return detect(opened, access=access), transport
+    return (detect_with_access if access else detect)(opened), transport
 
 
 def pod_schema(*fields: str, preserve: bool = False) -> dict[str, Any]:

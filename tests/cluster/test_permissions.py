@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.cluster.capabilities import detect
+from arena_topo.cluster.capabilities import detect_with_access
 from tests.cluster.clusters import Cluster, found
 from tests.fakes import refusal, session
 
@@ -31,4 +31,4 @@ def test_a_server_that_does_not_answer_about_rights_leaves_them_open() -> None:
         lambda call: refusal(403, "Forbidden", "no") if call.method == "POST" else Cluster({})(call)
     )
 
-    assert {None} == {review.allowed for review in detect(opened, access=True).access}
+    assert {None} == {review.allowed for review in detect_with_access(opened).access}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.cluster.capabilities import asks_our_planner, waiting_room
+from arena_topo.cluster.capabilities import queue_api, waiting_room
 from arena_topo.cluster.doctor import diagnose
 from arena_topo.model.gang import ClusterFacts, WaitingRoom
 from arena_topo.model.keys import CHECK_CONTROLLER
@@ -11,6 +11,7 @@ from arena_topo.model.reports import State
 from tests.fakes import Answer, Call, missing, refusal, session
 
 BASE = "/apis/kueue.x-k8s.io/v1beta2"
+APIS = {"groups": [{"name": "kueue.x-k8s.io", "versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2"}]}]}
 
 
 def named(name: str, **spec: object) -> Object:
@@ -33,6 +34,7 @@ def served(*checks: str) -> dict[str, Object]:
     queue = cluster_queue(*checks)
     others = [named("ours", controllerName=CHECK_CONTROLLER), named("other", controllerName="somebody")]
     return {
+        "/apis": APIS,
         f"{BASE}/namespaces/ml/localqueues/team": named("team", clusterQueue="research"),
         f"{BASE}/clusterqueues/research": queue,
         f"{BASE}/clusterqueues": {"items": [queue]},
@@ -43,28 +45,31 @@ def served(*checks: str) -> dict[str, Object]:
     }
 
 
-@pytest.mark.parametrize(
-    ("checks", "expected"), [((), False), (("other",), False), (("other", "ours"), True)]
-)
-def test_a_queue_asks_by_a_check_of_ours(checks: tuple[str, ...], expected: bool) -> None:
+@pytest.mark.parametrize(("checks", "version"), [((), ""), (("other",), ""), (("other", "ours"), "v1beta2")])
+def test_a_queue_asks_by_a_check_of_ours(checks: tuple[str, ...], version: str) -> None:
     """By its controller, whatever its name."""
     paths = served(*checks)
     opened, _ = session(lambda call: Answer(body=paths[call.path]))
-    assert expected is asks_our_planner(opened, "v1beta2", "ml", "team")
+    assert version == queue_api(opened, "ml", "team")
 
 
-def test_what_may_not_be_seen_is_unknown_and_what_is_not_there_asks_nobody() -> None:
+@pytest.mark.parametrize("answer", [refusal(403, "Forbidden"), missing("localqueue")])
+def test_what_may_not_be_seen_and_what_is_not_there_asks_nobody(answer: Answer) -> None:
     """Submit continues in both cases."""
-    opened, _ = session(lambda _: refusal(403, "Forbidden"))
-    assert None is asks_our_planner(opened, "v1beta2", "ml", "team")
-    opened, _ = session(lambda _: missing("localqueue"))
-    assert False is asks_our_planner(opened, "v1beta2", "ml", "team")
+    opened, _ = session(lambda call: Answer(body=APIS) if call.path == "/apis" else answer)
+    assert not queue_api(opened, "ml", "team")
+
+
+def test_without_kueue_no_queue_asks() -> None:
+    """One call says so."""
+    opened, transport = session(lambda _: Answer(body={"groups": []}))
+    assert not queue_api(opened, "ml", "team")
+    assert ["/apis"] == [call.path for call in transport.calls]
 
 
 def test_quota_and_gpus_are_counted() -> None:
     """Those of the queues that ask; the Lease cannot be seen, so that no controller is known."""
-    groups = [{"name": "kueue.x-k8s.io", "versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2"}]}]
-    paths = {**served("ours"), "/apis": {"groups": groups}}
+    paths = served("ours")
 
     def answer(call: Call) -> Answer:
         return Answer(body=paths[call.path]) if call.path in paths else missing("lease")

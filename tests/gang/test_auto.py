@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.auto import check_installed, check_queue, choose_backend, with_cluster_facts
+from arena_topo.gang.auto import backend_for, choose_backend, with_cluster_facts
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.gang import ClusterFacts, Policy, Program
 from tests.gang.jobs import ALPHA, V1, V2, gang
@@ -85,12 +85,14 @@ def test_what_was_passed_over_is_told(known_facts: dict[str, Any], words: str) -
 @pytest.mark.parametrize("backend", ["gates", "native", "coscheduling", "koordinator", "ack"])
 def test_a_queue_where_there_are_none_is_refused(backend: str) -> None:
     """Its name would be dropped without a word; without one, and where there are queues, nothing is said."""
+    groups = ("scheduling.volcano.sh", "scheduling.x-k8s.io", "scheduling.koordinator.sh")
+    facts = replace(STOCK, groups=frozenset(f"{group}/v1alpha1" for group in groups))
     with pytest.raises(
         UsageError, match=f"--queue=q: the gang scheduler here is {backend}, which has no queues"
     ):
-        check_queue(backend, "q")
-    check_queue(backend, "")
-    check_queue("volcano", "q")
+        backend_for(facts, backend, kind=V2, queue="q")
+    assert backend == backend_for(facts, backend, kind=V2)
+    assert "volcano" == backend_for(facts, "volcano", kind=V2, queue="q")
 
 
 def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
@@ -117,7 +119,7 @@ def test_a_scheduler_that_is_not_installed_is_named(backend: str) -> None:
     get it: the server would answer with a bare 404.
     """
     with pytest.raises(UsageError, match=f"{backend} is not installed on this cluster") as caught:
-        check_installed(STOCK, backend, kind=V2)
+        backend_for(STOCK, backend, kind=V2)
     assert caught.value.hint.startswith("leave out --gang-scheduler, which takes gates here; or ask")
     assert "https://" in caught.value.hint
 
@@ -125,4 +127,5 @@ def test_a_scheduler_that_is_not_installed_is_named(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["volcano", "gates", "native", "ack", "yunikorn"])
 def test_a_scheduler_that_is_served_or_serves_nothing_is_taken(backend: str) -> None:
     """What else it lacks, its own module says."""
-    check_installed(replace(STOCK, groups=frozenset({"scheduling.volcano.sh/v1beta1"})), backend, kind=V2)
+    facts = replace(STOCK, groups=frozenset({"scheduling.volcano.sh/v1beta1"}))
+    assert backend == backend_for(facts, backend, kind=V2)

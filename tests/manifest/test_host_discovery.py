@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.manifest.pods import SCRIPT, config_map, config_name, host_lines
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.manifest.pods import SCRIPT, companions, config_name, host_lines
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.job import JobSpec, WorkerRange
 from tests.objects import mpijob
@@ -14,6 +15,7 @@ from tests.objects import mpijob
 JOB = JobSpec(
     name="job", namespace="ml", image="i", command=("c",), workers=2, slots=8, elastic=WorkerRange(1, 3)
 )
+(LIST,) = companions(JOB, ApiVersion.V2BETA1)
 
 
 def host(index: int) -> str:
@@ -35,7 +37,7 @@ def discovered(
     resolver.chmod(0o755)
     (folder / "hosts").write_text("".join(f"{name}:8\n" for name in listed))
     script = folder / SCRIPT
-    text = config_map(JOB, {})["data"][SCRIPT].replace("/etc/mpi/discover_hosts.sh", str(operators))
+    text = LIST["data"][SCRIPT].replace("/etc/mpi/discover_hosts.sh", str(operators))
     script.write_text(text)
     done = subprocess.run(
         ["/bin/sh", str(script)],
@@ -71,7 +73,7 @@ def test_hosts_on_both_lists_are_named_with_their_slots_in_our_order(
 
 def test_the_list_begins_with_all_workers_that_there_may_be() -> None:
     """The operator's own list names those that run."""
-    assert "".join(f"{host(index)}:8\n" for index in range(3)) == config_map(JOB, {})["data"]["hosts"]
+    assert "".join(f"{host(index)}:8\n" for index in range(3)) == LIST["data"]["hosts"]
 
 
 def test_fewer_workers_are_the_first_ones() -> None:

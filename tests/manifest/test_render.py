@@ -29,12 +29,14 @@ from arena_topo.model.job import (
     RunOptions,
     TensorBoard,
     TrainedModel,
+    WorkerRange,
 )
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
 from arena_topo.model.pods import Toleration
 from arena_topo.model.text.yaml import dump
 from tests.paths import GOLDEN
 
+STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE"
 PLAIN = JobSpec(
     name="vgg16",
     namespace="ml",
@@ -275,6 +277,23 @@ def test_the_users_variable_wins() -> None:
 
     assert {"name": "workers", "value": "7"} in env
     assert 1 == sum(variable["name"] == "workers" for variable in env)
+
+
+def test_nodes_that_come_to_ranks_of_torch_need_a_store_of_the_ranks_own() -> None:
+    """With that of torch's agents they wait forever; the user may say otherwise."""
+    elastic = replace(PLAIN, kind="PyTorchJob", elastic=WorkerRange(1, 3))
+    spoken = replace(elastic, pod=PodOptions(env={STORE: "0"}))
+    found = [
+        {variable["name"]: variable["value"] for variable in pod["spec"]["containers"][0]["env"]}
+        for job in (elastic, spoken, replace(elastic, elastic=None))
+        for pod in [
+            next(iter(render(job, RenderContext(PYTORCHJOB)).job["spec"]["pytorchReplicaSpecs"].values()))[
+                "template"
+            ]
+        ]
+    ]
+
+    assert ["1", "0", None] == [env.get(STORE) for env in found]
 
 
 def test_devices_are_limits_too() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.pods import log_mount, log_volume, tensorboard_objects
+from arena_topo.manifest.pods import companions, worker
 from arena_topo.model.job import Claim, JobSpec, PodOptions, TensorBoard
 
 JOB = JobSpec(
@@ -23,6 +23,13 @@ def writing_to(logs: str) -> JobSpec:
     return replace(JOB, tensorboard=TensorBoard("t:1", logs))
 
 
+def mounted(job: JobSpec) -> tuple[bool, bool]:
+    """Return whether a worker of *job* has the folder for the logs, and mounts it."""
+    pod = worker(job, gpu_resource="nvidia.com/gpu", host_network=False)
+    volume, mount = ({item["name"] for item in items} for items in (pod.volumes, pod.mounts))
+    return "training-logs-volume" in volume, "training-logs-volume" in mount
+
+
 @pytest.mark.parametrize(
     ("logs", "local"),
     [
@@ -37,10 +44,10 @@ def writing_to(logs: str) -> JobSpec:
 def test_logs_outside_of_a_claim_are_in_a_folder_of_the_node(logs: str, local: bool) -> None:
     """The job mounts it too; no other job has it."""
     job = writing_to(logs)
-    pod = tensorboard_objects(job, ApiVersion.V2BETA1)[1]["spec"]["template"]["spec"]
+    pod = companions(job, ApiVersion.V2BETA1)[1]["spec"]["template"]["spec"]
     command = pod["containers"][0]["command"]
 
-    assert local is (log_volume(job) is not None) is (log_mount(job) is not None)
+    assert (local, local) == mounted(job)
     assert ("/output/training_logs" if local else logs) == command[command.index("--logdir") + 1]
     folder = {"path": "/arena_logs/ml/job", "type": "DirectoryOrCreate"}
     claim = {"claimName": "data"}
@@ -59,7 +66,7 @@ def test_logs_outside_of_a_claim_are_in_a_folder_of_the_node(logs: str, local: b
 )
 def test_it_runs_beside_the_first_worker(version: ApiVersion, label: tuple[str, str]) -> None:
     """By the labels that the operator of the version gives it."""
-    pod = tensorboard_objects(JOB, version)[1]["spec"]["template"]["spec"]
+    pod = companions(JOB, version)[1]["spec"]["template"]["spec"]
     term = pod["affinity"]["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"][0]
 
     assert label in term["labelSelector"]["matchLabels"].items()
@@ -68,7 +75,7 @@ def test_it_runs_beside_the_first_worker(version: ApiVersion, label: tuple[str, 
 
 def test_the_service_selects_it_and_arena_finds_it() -> None:
     """By the labels by which `arena get` looks for its address."""
-    service, deployment = tensorboard_objects(JOB, ApiVersion.V2BETA1)
+    service, deployment = companions(JOB, ApiVersion.V2BETA1)
 
     assert service["spec"]["selector"] == deployment["spec"]["template"]["metadata"]["labels"]
     assert {"release": "job", "role": "tensorboard"}.items() <= service["metadata"]["labels"].items()
@@ -79,4 +86,4 @@ def test_a_job_without_it_has_nothing() -> None:
     """No object, no volume."""
     job = replace(JOB, tensorboard=None)
 
-    assert ((), None, None) == (tensorboard_objects(job, ApiVersion.V1), log_volume(job), log_mount(job))
+    assert ((), False, False) == (companions(job, ApiVersion.V1), *mounted(job))

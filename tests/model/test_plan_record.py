@@ -102,7 +102,7 @@ def test_a_plan_without_roles_has_alike_pods() -> None:
 
 def test_the_pods_of_a_plan_are_told_by_role() -> None:
     """Where they are not all workers."""
-    assert "1 chief, 2 worker, 1 ps on 3 nodes" == placed_text(SERVED)
+    assert "1 chief, 2 workers, 1 ps on 3 nodes" == placed_text(SERVED)
     assert "4 workers on 3 nodes" == placed_text(replace(SERVED, roles=()))
 
 

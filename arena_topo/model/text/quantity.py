@@ -98,6 +98,11 @@ def times(quantity: str, numerator: int, denominator: int = 1) -> str:
     return f"{rounded:f}"
 
 
+def quantities(requests: Resources) -> dict[str, str]:
+    """Return *requests* as the API writes them: cpu in cores, everything else in its own unit."""
+    return {name: times(f"{value}m", 1) if name == "cpu" else str(value) for name, value in requests.items()}
+
+
 def checked_quantity(flag: str, text: str) -> str:
     """Return *text* unchanged when it is a quantity that is not negative, else raise ``UsageError``."""
     try:

@@ -17,6 +17,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def counted_role(count: int, role: str) -> str:
+    """Return ``1 chief``, ``3 workers`` or ``2 ps``, which has no other plural."""
+    return f"{count:,} {role}" if role.endswith("s") else plural(count, role)
+
+
 def elided(text: str, longest: int) -> str:
     """Return *text* with its middle left out where it is longer: names of nodes differ at their ends.
 
@@ -82,7 +87,7 @@ def written_amount(resource: str, amount: int) -> str:
         return f"{amount / 1000:g} cpu"
     if resource in _BYTES or resource.startswith("hugepages-"):
         return f"{written_bytes(amount)} of {resource}"
-    return plural(amount, "pod place") if resource == "pods" else f"{amount} {resource}"
+    return plural(amount, "pod slot") if resource == "pods" else f"{amount} {resource}"
 
 
 def natural_sort_key(name: str) -> tuple[tuple[str, int], ...]:
