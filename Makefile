@@ -13,7 +13,7 @@ PYTEST = $(BIN)/pytest --numprocesses=$(WORKERS) --costs=.costs/$@-$(COSTS) $(FL
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane mpi-packages test test-rest test-fast test-lowest coverage audit lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane mpi-packages torch test test-rest test-fast test-lowest coverage audit lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,11 @@ mpi-packages: $(STAMP)  ## install what the tests of real ranks need (as root): 
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	  openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-server openssh-client iproute2 gcc libc6-dev
 
+torch: $(STAMP)  ## install torch for the tests of its ranks, in an environment of its own (4.8 GB, a minute)
+	$(PYTHON) -m venv $(VENV)/torch
+	$(VENV)/torch/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(VENV)/torch/bin/python -m pip install --quiet --group torch
+
 test-fast: lint  ## run all tests but those on the real control plane
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2
 	$(PYTEST) -m 'not controlplane'
@@ -77,6 +82,7 @@ docs: $(STAMP)  ## write the generated part of the documentation, and build it a
 	$(BIN)/python -m tools.typed_pages
 	$(BIN)/python -m tools.screens
 	$(BIN)/python docs/gallery/generate.py
+	$(BIN)/python docs/how-to/python/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
 	$(BIN)/python -m benchmarks.worth.page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
@@ -98,6 +104,7 @@ bench: $(STAMP)  ## measure beside kubectl, on the real control plane, and besid
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.saturation
+	$(BIN)/python -m benchmarks.why
 	$(BIN)/python -m benchmarks.worth
 
 package: $(STAMP)  ## build the wheel and the source distribution into dist/, check them, and try the wheel

@@ -7,6 +7,7 @@ from types import ModuleType
 
 import pytest
 
+from arena_topo.cli.app import COMMANDS
 from arena_topo.cli.declare import parameters
 from arena_topo.cli.options.common import ArenaFlags
 from arena_topo.cli.refused import REFUSED
@@ -36,24 +37,46 @@ def generator(folder: str = "reference") -> ModuleType:
 
 
 def test_the_reference_is_what_the_commands_print() -> None:
+    """A page for each command, which `make docs` writes, and an index that leads to all of them."""
+    folder = ROOT / "docs" / "reference" / "commands"
+    pages = generator().pages()
+
+    assert pages == {path.name: path.read_text() for path in folder.iterdir()}
+    assert pages.keys() - {"README.md"} == set(re.findall(r"\]\(([\w-]+\.md)\)", pages["README.md"]))
+
+
+def test_the_reference_of_the_api_is_what_its_docstrings_say() -> None:
     """`make docs` writes it."""
-    assert (ROOT / "docs" / "reference" / "commands.md").read_text() == generator().reference()
+    assert generator().python_page() == (ROOT / "docs" / "reference" / "python.md").read_text()
 
 
-def test_states_of_waiting_jobs_are_quoted_as_they_are_printed() -> None:
-    """A user searches the page for the words that he sees: each quoted one is in a message of the package."""
-    page = (ROOT / "docs" / "how-to" / "pending.md").read_text()
-    quoted = re.findall(r"^\| \*([^*]+)\*", page, re.MULTILINE)
+def test_every_command_is_in_the_reference() -> None:
+    """The index names each by its task, once; the other tables of the generator name no others."""
+    reference = generator()
+    in_index = [command for commands in reference.TASKS.values() for command in commands]
+
+    assert sorted(COMMANDS) == sorted(in_index)
+    assert {*reference.EXIT_CODES, *reference.OWN_EXIT_CODES, *reference.EXPLAINED_IN} <= COMMANDS.keys()
+
+
+@pytest.mark.parametrize(
+    ("page", "quoted"),
+    [("pending", r"\*([^*]+)\*"), ("why", r"\*([^*]+)\*"), ("controller", r"`([A-Z][A-Za-z]+)`")],
+)
+def test_states_of_waiting_jobs_are_quoted_as_they_are_printed(page: str, quoted: str) -> None:
+    """A user searches for the words on the screen: a state or event that begins a row is the package's."""
+    rows = re.findall(rf"^\| {quoted}", (ROOT / "docs" / "how-to" / f"{page}.md").read_text(), re.MULTILINE)
     code = "".join(path.read_text() for path in (ROOT / "arena_topo").rglob("*.py"))
 
-    assert quoted
-    assert [] == [state for state in quoted if state not in code]
+    assert len(rows) > 2
+    assert [] == [state for state in rows if (state if " " in state else f'"{state}"') not in code]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    """To a file of the project."""
-    links = re.findall(r"\]\(([^)#\s]+)\)", page.read_text())
+    """To a file of the project; what stands in a block of code is no link."""
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#\s]+)\)", prose)
     inside = [link for link in links if "://" not in link]
 
     assert [] == [link for link in inside if not (page.parent / link).exists()]
@@ -70,12 +93,13 @@ def test_named_modules_exist(page: Path) -> None:
 
 
 def test_the_readme_leads_to_every_page() -> None:
-    """Of the documentation, decisions apart, which have an index of their own."""
+    """Of the documentation; decisions and commands have an index, to which it leads."""
     links = set(re.findall(r"\]\((docs/[^)#\s]+\.md)\)", (ROOT / "README.md").read_text()))
-    decisions = ROOT / "docs" / "adr"
-    pages = {str(page.relative_to(ROOT)) for page in PAGES if page.parent not in {ROOT, decisions}}
+    indexes = {"docs/adr/README.md", "docs/reference/commands/README.md"}
+    apart = {ROOT, *((ROOT / index).parent for index in indexes)}
+    pages = {str(page.relative_to(ROOT)) for page in PAGES if page.parent not in apart}
 
-    assert pages == links - {"docs/adr/README.md"}
+    assert pages | indexes == links
 
 
 def test_every_exit_code_is_documented() -> None:
@@ -112,16 +136,20 @@ def test_every_variable_that_is_read_is_documented() -> None:
     assert set() == {name for name in read - {"HOME"} if f"`{name}" not in text}
 
 
+OTHER_PROGRAMS = r"(?:kubectl|uvx?|pipx|python -m|docker|torchrun|horovodrun|mpirun|nvidia-smi|rocm-smi) "
+
+
 def test_every_flag_that_a_page_names_exists() -> None:
     """Spelled as the commands spell it."""
-    known = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", generator().reference()))
+    known = set(re.findall(r"(?<![\w-])--?[A-Za-z][\w-]*", "".join(generator().pages().values())))
     # Arena's own flags, and those that are refused, stand on no help page.
     known |= {name for param in parameters(ArenaFlags) for name in param.opts} | REFUSED.keys()
     others = {"--strict", "--showtopo", "--gang-scheduling"}
-    # Of the tests and their tools.
-    others |= {"--tier", "--against"}
+    # Of the tests, tools and benchmarks, and of torchrun.
+    others |= {"--tier", "--against", "--keep", "--python", "--rdzv-backend", "--node-rank"}
     for page in PAGES:
-        named = set(re.findall(r"`[^`\n]*?(?<![\w-])(--[a-z][\w-]*)", page.read_text()))
+        pieces = re.findall(rf"`(?!{OTHER_PROGRAMS})([^`\n]+)", page.read_text())
+        named = {flag for piece in pieces for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", piece)}
         assert set() == named - known - others, page.name
 
 
@@ -144,7 +172,8 @@ def test_the_map_of_the_house_is_complete() -> None:
     house = ROOT / "arena_topo"
     drawn = map_of_the_house()
 
-    assert drawn.pop("errors.py") == set()
+    for module in ("errors.py", "api.py", "mcp_server.py"):
+        assert drawn.pop(module) == set()
     assert {package: folders(house / package) for package in folders(house)} == drawn
 
 
@@ -177,11 +206,29 @@ def test_pages_install_from_what_exists() -> None:
     installs = [
         what
         for page in PAGES
-        for what in re.findall(r"\bpip install (?:--quiet )?([^`\n]+)", page.read_text())
+        for what in re.findall(
+            r"\b(?:pipx? install|uv tool install|uvx --from) (?:--quiet )?([^`\n]+)", page.read_text()
+        )
     ]
 
     assert installs
-    assert [] == [what for what in installs if not re.match(r"'?(\.|dist/)", what)]
+    # The two variables are a wheel's path or URL, as the lines above them say.
+    assert [] == [
+        what for what in installs if not re.match(r"['\"]?(\.|dist/|\$\{?WHEEL|\$ARENA_TOPO)", what)
+    ]
+
+
+MAINTAINERS = {"adr", "explanation"}
+USERS_PAGES = [
+    ROOT / "README.md",
+    *(page for page in PAGES if ROOT / "docs" in page.parents and page.parent.name not in MAINTAINERS),
+]
+
+
+@pytest.mark.parametrize("page", USERS_PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_pages_for_users_name_no_tests(page: Path) -> None:
+    """Neither a file nor a function: those stand on maintainers' pages."""
+    assert [] == re.findall(r"\btests/\S+|\btest_\w+", page.read_text())
 
 
 EXPLANATIONS = sorted((ROOT / "docs" / "explanation").glob("*.md"))

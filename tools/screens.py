@@ -1,4 +1,4 @@
-"""Draw what commands print on a terminal of 60 and of 120 columns: ``python -m tools.screens``.
+"""Draw what commands print on terminals of 60, 80 and 120 columns: ``python -m tools.screens``.
 
 They run on a sandbox with a home of its own, in a terminal of that width. The live view draws itself.
 """
@@ -28,11 +28,14 @@ SCREENS = {
     "get": "get vgg16",
     "describe": "describe gpt",
     "plan": "plan mpi --workers=2 --gpus=4",
+    "submit": "submit mpi --name=bert --workers=2 --gpus=4 --gputopology --image=train:1.0 --dry-run=server --plan train",
     "compare": "plan mpi --workers=4 --gpus=1 --compare",
     "top-node": "top node",
     "help": "logs --help",
 }
 """Each drawing by the command that it shows."""
+MAIN = ("list", "get", "describe", "plan", "submit")
+"""Those that are drawn at 80 columns too, which most terminals have."""
 _JOBS = """
 set -e
 arena-topo sandbox start --layout racks --speed 20
@@ -64,7 +67,7 @@ def drawn(folder: Path) -> dict[str, str]:
         drawings = {
             f"{name}-{width}.svg": _screen(words, width, environment)
             for name, words in SCREENS.items()
-            for width in WIDTHS
+            for width in (*WIDTHS, *((80,) if name in MAIN else ()))
         }
         config = folder / ".local" / "state" / "arena-topo" / "sandbox" / "kubeconfig"
         return drawings | {f"watch-{width}.svg": asyncio.run(live_view(config, width)) for width in WIDTHS}

@@ -34,7 +34,46 @@ def on_files(files: Any, *, config: Any) -> Any:
 
     for source, place in PAGES.items():
         files.append(File.generated(config, place, content=(ROOT / source).read_text()))
+    files.append(File.generated(config, "llms.txt", content=llms()))
     return files
+
+
+_LLMS = """# arena-topo
+
+> Submits gang-scheduled, topology-aware training jobs to any Kubernetes cluster, and says before where they will run, why, and how fast.
+
+Ask `arena-topo plan` before `submit`; nothing is created by it. `-o json` prints documents with published schemas, `import arena_topo`
+returns the same values in Python, and `arena-topo mcp` serves them to agents. Exit code 3 means that a job does not fit now.
+"""
+_FOLDERS = {"How to": "how-to", "Reference": "reference", "Explanation": "explanation"}
+
+
+def llms() -> str:
+    """Return what a model reads first (llmstxt.org): each page with its title and its first sentence."""
+    parts = [_LLMS]
+    for heading, folder in _FOLDERS.items():
+        parts.append(f"## {heading}\n")
+        for page in sorted((ROOT / "docs" / folder).rglob("*.md")):
+            # The help of each command is behind their index.
+            if page.parent.name == "commands" and page.name != "README.md":
+                continue
+            place = page.relative_to(ROOT / "docs").as_posix().replace("README.md", "index.html")
+            parts.append(f"- [{_title(page)}]({place.replace('.md', '.html')}){_first_sentence(page)}")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _title(page: Path) -> str:
+    return page.read_text("utf-8").partition("\n")[0].removeprefix("# ").replace("`", "")
+
+
+def _first_sentence(page: Path) -> str:
+    """Return the first sentence of the first paragraph, after a colon; nothing without one."""
+    paragraphs = page.read_text("utf-8").split("\n\n")[1:]
+    text = next((" ".join(one.split()) for one in paragraphs if re.match(r"\w|`\w", one)), "")
+    plain = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", text).replace("`", "")
+    sentence = re.split(r"(?<=[.:]) ", plain)[0].rstrip(":.")
+    return f": {sentence}" if sentence else ""
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:

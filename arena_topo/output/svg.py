@@ -5,8 +5,9 @@ machine type. Pictures and page load nothing and run no scripts. Other drawings 
 ``element``, ``label``, ``titled`` and ``picture``.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from itertools import combinations, groupby
 from math import cos, hypot, radians, sin
@@ -297,8 +298,9 @@ def _users_of(node: GpuNode) -> dict[int, _GpuUser]:
 
 
 def _workers_of(node: GpuNode) -> set[_GpuUser]:
-    """Return the workers of jobs that have GPUs of *node*."""
-    return {user for user in _users_of(node).values() if user.worker is not None}
+    """Return the workers that the drawing of *node* tells apart: a plan's, or those of the jobs there."""
+    workers = {user for user in _users_of(node).values() if user.worker is not None}
+    return {user for user in workers if user.is_planned} or workers
 
 
 def _key(holder: Holder) -> str:
@@ -487,6 +489,13 @@ def _chord(a: int, b: int, link: Link, ring: Ring) -> str:
     return titled(f"GPU{a} to GPU{b}: {_words(link)}", line)
 
 
+def _is_switched(node: GpuNode) -> bool:
+    """Whether the drawing of *node* has a hub in its middle."""
+    links = node.links
+    pairs = combinations(range(links.size), 2) if links else ()
+    return any(links.between(a, b).kind is LinkClass.NVSWITCH for a, b in pairs) if links else False
+
+
 def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
     for index, link in sorted(switched.items()):
         start = ring.point(index, _RADIUS, _CENTRE)
@@ -511,7 +520,10 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
     # GPU's stretch of the ring leaves a gap between neighbours.
     radius = min(20.0, _RADIUS * 0.0174 * ring.span * 0.4)
     users = _users_of(node)
-    badged = len(_workers_of(node)) > 1
+    workers = _workers_of(node)
+    badged = workers if len(workers) > 1 else set()
+    # Tags keep off the corners of the squares, and of the hub in the middle.
+    inside = max(_RADIUS - 1.45 * radius - 11, _HUB + 13 if _is_switched(node) else 0.0)
     for position in ring.angles:
         gpu = node.gpus[position] if position < len(node.gpus) else None
         index = gpu.index if gpu else position
@@ -519,9 +531,9 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
         style, words = _state(node, position, users, colours)
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = [f"GPU{index}: {words}", *([gpu.uuid] if gpu and gpu.uuid else [])]
-        badge = (
-            _badge(users.get(index), ring.point(position, _RADIUS - radius - 11, _CENTRE)) if badged else ()
-        )
+        user = users.get(index)
+        middle = ring.point(position, inside, _CENTRE)
+        badge = _badge(user.worker, middle) if user in badged and user.worker is not None else ()
         yield titled(tip, _mark(x, y, 1.8 * radius, style), label(str(index), x, y + 5, text), *badge)
 
 
@@ -531,11 +543,9 @@ def _mark(x: float, y: float, side: float, style: str) -> str:
     return element("rect", x=x - side / 2, y=y - side / 2, width=side, height=side, rx=rounding, class_=style)
 
 
-def _badge(user: _GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
+def _badge(worker: int, centre: tuple[float, float]) -> Iterator[str]:
     """Yield the number of a worker as a tag next to its GPU, towards the middle of the ring."""
-    if user is None or user.worker is None:
-        return
-    text = f"w{user.worker}"
+    text = f"w{worker}"
     width = 9 + 6 * len(text)
     yield element(
         "rect", x=centre[0] - width / 2, y=centre[1] - 8, width=width, height=16, rx=8, class_="card badge"
@@ -611,9 +621,11 @@ def _pill_entries(node: GpuNode) -> Iterator[tuple[str, str]]:
     if len({gpu.pcie_root for gpu in node.gpus if gpu.pcie_root}) > 0:
         yield _line("root", 4), "GPUs of one PCIe root"
     if any(gpu.nics for gpu in node.gpus):
-        yield _pill("nic"), "the nearest network cards"
-    if len(_workers_of(node)) > 1:
-        yield _pill("card") + label("w0", 17, 3.5, "tiny middle"), "the worker that has the GPU"
+        more = any(len(gpu.nics) > 1 for gpu in node.gpus)
+        yield _pill("nic"), f"nearest network cards{', +1: one more' if more else ''}"
+    if workers := _workers_of(node) if len(_workers_of(node)) > 1 else ():
+        of_plan = "planned " if any(user.is_planned for user in workers) else ""
+        yield _pill("card") + label("w0", 17, 3.5, "tiny middle"), f"the {of_plan}worker that has the GPU"
 
 
 def _line(style: str, width: float) -> str:
@@ -629,9 +641,8 @@ def _gpu_entries(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[st
     users = _users_of(node)
     if any(user.is_planned for user in users.values()):
         # Workers are told apart by tags where there are several.
-        worker = next((user.worker for user in users.values() if user.is_planned), None)
-        is_only = len(_workers_of(node)) == 1 and worker is not None
-        yield "u0", f"planned: w{worker}" if is_only else "planned"
+        planned = [user.worker for user in _workers_of(node) if user.is_planned]
+        yield "u0", f"planned: w{planned[0]}" if len(planned) == 1 else "planned"
     names = sorted({user.key for user in users.values() if not user.is_planned})
     for name in names[:_MOST_NAMES]:
         yield f"u{colours.get(name, 0)}", elided(name, 15)
@@ -723,59 +734,69 @@ def cluster_picture(
     *,
     headline: Headline | None = None,
     detail: GpuNode | None = None,
-    styled: bool = True,
+    in_page: bool = False,
 ) -> str:
     """Return the drawing of *snapshot* as an SVG document.
 
     *users* as in ``node_picture``. A plan's *headline* stands above the drawing, and the node that it is
-    about, in *detail*, below.
+    about, in *detail*, below. A drawing *in_page* has neither a style of its own nor the words above it.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = users if users is not None else user_colours(nodes)
     scale = _SMALL if len(nodes) >= _SMALL_FROM else _LARGE
-    said = headline or Headline(root.name)
+    said = _headline(root, headline)
     tiles = {node.name: _tile(node, colours, scale, said.rooms.get(node.name)) for node in nodes}
     counts = {name: room.workers for name, room in said.rooms.items()}
     box = _inside(root, tiles, _WIDEST, scale, counts)
-    after = " after this job" if any(map(_planned_gpus, nodes)) else ""
-    lines = [
-        *said.lines,
-        f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free{after}",
-    ]
     # A long line is broken before it makes a small drawing wide, which would then be shown small.
-    longest = min(_SOFT_LETTER * max(map(len, lines)), _LONG_LINE)
-    inner = min(max(box.width, longest, _LEAST), _WIDEST)
+    longest = min(_SOFT_LETTER * max(map(len, said.lines)), _LONG_LINE)
+    inner = min(max(box.width, 0.0 if in_page else longest, _LEAST), _WIDEST)
     inner = max(inner, _WIDTH - 2 * _MARGIN) if detail else inner
-    head, top = _head(said.title, lines, inner)
+    head, top = ([], _MARGIN - 6) if in_page else _head(said, inner)
     # Above the drawing, where it is read before a map of a thousand nodes.
     legend = _flow([_entry(*entry) for entry in _legend(nodes, colours, scale, said.rooms)], inner, 14.0)
     start = top + legend.height + (14 if legend.height else 0)
     height = start + box.height + _MARGIN - 4
+    width = inner + 2 * _MARGIN
     below = node_picture(detail, colours, styled=False, top=height) if detail else ""
     return picture(
-        inner + 2 * _MARGIN,
+        width,
         height + (_node_height(detail) if detail else 0),
         [
             *head,
             _placed(legend, _MARGIN, top),
             _placed(box, _MARGIN, start),
-            below,
+            element("g", below, transform=f"translate({(width - _WIDTH) / 2:.0f} 0)") if below else "",
         ],
         name=said.title if headline else f"{root.name} topology",
-        described=" ".join(lines if headline else [said.title, *lines]),
-        styled=styled,
+        described=" ".join(said.lines if headline else [said.title, *said.lines]),
+        styled=not in_page,
     )
 
 
-def _head(title: str, lines: Sequence[str], width: float) -> tuple[list[str], float]:
+def _headline(root: Domain, headline: Headline | None) -> Headline:
+    """Return what is said above a drawing: *headline*, or the cluster's name, and what is free."""
+    said = headline or Headline(root.name)
+    nodes = list(root.all_nodes)
+    after = " after this job" if any(map(_planned_gpus, nodes)) else ""
+    free = f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free{after}"
+    return replace(said, lines=(*said.lines, free))
+
+
+def _head(said: Headline, width: float) -> tuple[list[str], float]:
     """Return what stands above a drawing, broken into lines of *width*, and where the drawing begins."""
-    titles = wrap(elided(title, _LONGEST), int(width / _TITLE_LETTER))
-    broken = [part for line in lines for part in wrap(elided(line, _LONGEST), int(width / _SOFT_LETTER))]
+    titles = _lines(said.title, int(width / _TITLE_LETTER))
+    broken = [part for line in said.lines for part in _lines(line, int(width / _SOFT_LETTER))]
     below = 12 + _TITLE_LINE * len(titles)
     head = [label(part, _MARGIN, 38 + _TITLE_LINE * row, "title") for row, part in enumerate(titles)]
     head += [label(part, _MARGIN, below + 22 + _LINE * row, "soft") for row, part in enumerate(broken)]
     return head, below + 19 + _LINE * len(broken)
+
+
+def _lines(text: str, letters: int) -> list[str]:
+    """Return *text* in lines of so many *letters*, none of which ends within a flag such as ``--pin``."""
+    return wrap(elided(text, _LONGEST), letters, break_on_hyphens=False)
 
 
 def _placed(box: _Box, x: float, y: float) -> str:
@@ -969,14 +990,21 @@ _PAGE_STYLE = """
 body { margin: 0; padding: 28px; font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif;
   background: #e9edf2; color: #1d2733; }
 @media (prefers-color-scheme: dark) { body { background: #0b0f14; color: #e6ebf1; } }
-main { max-width: 1320px; margin: auto; }
+main { max-width: 1740px; margin: auto; }
 svg { max-width: 100%; height: auto; }
-.cluster { overflow-x: auto; }
+section { width: fit-content; max-width: 100%; margin: auto; }
+header { width: 0; min-width: 100%; padding: 0 4px; box-sizing: border-box; overflow-wrap: anywhere; }
+header p { margin: 4px 0; font-size: 14px; }
+header span { white-space: nowrap; }
+h1 { font-size: 22px; margin: 0 0 8px; }
+.cluster { overflow-x: auto; margin-top: 14px; }
 .cluster svg { max-width: none; display: block; margin: auto; }
 .nodes { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 408px), 408px)); gap: 18px; margin-top: 18px;
   justify-content: center; }
 figure { margin: 0; }
+h2, summary, footer { text-align: center; }
 h2, summary { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
+ul { width: fit-content; margin: 12px auto; }
 li { margin: 4px 0; }
 summary:focus-visible { outline: 3px solid #3b6fd4; outline-offset: 2px; }
 footer { margin-top: 22px; font-size: 12px; }
@@ -984,9 +1012,14 @@ footer { margin-top: 22px; font-size: 12px; }
 """
 
 
+_FLAG, _UNBROKEN = re.compile(r"(?<!\S)--[\w-]+"), r"<span>\g<0></span>"
+"""A flag, which a browser would break after its dashes."""
+
+
 def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
     """Return *snapshot* as one HTML document that needs no network, with the *headline* of a plan."""
-    nodes = list(cluster_domains(snapshot).all_nodes)
+    root = cluster_domains(snapshot)
+    nodes = list(root.all_nodes)
     colours = user_colours(nodes)
     planned = [node for node in nodes if _planned_gpus(node)][:MOST_DRAWN]
     # By name, so that the page does not depend on the order in which the API server lists nodes.
@@ -994,14 +1027,20 @@ def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
     examples = sorted(
         {node.machine: node for node in reversed(others)}.values(), key=lambda node: node.machine
     )
-    # On a narrow screen it keeps its size, so that its words can be read, and is moved sideways.
-    drawn = cluster_picture(snapshot, colours, headline=headline, styled=False)
-    parts = [f'<div class="cluster" tabindex="0">{drawn}</div>']
+    said = _headline(root, headline)
+    above = "".join(f"<p>{_FLAG.sub(_UNBROKEN, _escaped(elided(line, _LONGEST)))}</p>" for line in said.lines)
+    # On a narrow screen the drawing keeps its size, so that its words can be read, and is moved sideways; the
+    # answer above it is broken into lines.
+    drawn = cluster_picture(snapshot, colours, headline=headline, in_page=True)
+    header = f"<header><h1>{_escaped(elided(said.title, _LONGEST))}</h1>{above}</header>"
+    parts = [f'<section>{header}<div class="cluster" tabindex="0">{drawn}</div></section>']
     if planned:
         parts.append(f"<h2>Planned nodes</h2>{_figures(planned, colours)}")
     if examples:
-        # In a plan they are next to the point, and stay folded until somebody opens them.
-        tag, whose = ("details", "other machine type") if planned else ("details open", "machine type")
+        # In a plan, and where a job does not fit, they are next to the point, and stay folded until somebody
+        # opens them.
+        tag = "details" if headline else "details open"
+        whose = "other machine type" if planned else "machine type"
         figures = _figures(examples, colours)
         parts.append(f"<{tag}><summary>One node of each {whose}</summary>{figures}</details>")
     name = _escaped(headline.title if headline else f"{snapshot.cluster or 'cluster'}: GPU topology")

@@ -45,7 +45,7 @@ from arena_topo.model.keys import (
 from arena_topo.model.objects import Object
 from arena_topo.model.text import yaml
 from arena_topo.model.text.json import MOST_SHOWN
-from arena_topo.model.text.quantity import Resources
+from arena_topo.model.text.quantity import quantities
 from arena_topo.topology.files import read_snapshot, snapshot_document
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.hardware import find_product
@@ -355,7 +355,7 @@ def _status(node: GpuNode, pods: int) -> Object:
     if node.gpu_total or node.unhealthy:
         amounts[_gpu_resource(node)] = node.gpu_total
         capacity[_gpu_resource(node)] = node.gpu_total + node.unhealthy
-    status: Object = {"allocatable": _quantities(amounts), "capacity": _quantities(capacity)}
+    status: Object = {"allocatable": quantities(amounts), "capacity": quantities(capacity)}
     if node.address:
         hostname = {"type": "Hostname", "address": node.hostname or node.name}
         status["addresses"] = [{"type": "InternalIP", "address": node.address}, hostname]
@@ -367,10 +367,6 @@ def _gpu_resource(node: GpuNode) -> str:
     return node.gpu_resource if node.gpu_resource in GPU_RESOURCES else NVIDIA_GPU
 
 
-def _quantities(amounts: Resources) -> dict[str, str]:
-    return {name: f"{value}m" if name == "cpu" else str(value) for name, value in amounts.items()}
-
-
 def _pods(node: GpuNode) -> list[Object]:
     """Return the pods that hold GPUs; the first, or one that stands for all, requests what is not GPUs."""
     rest = {
@@ -379,7 +375,7 @@ def _pods(node: GpuNode) -> list[Object]:
         if value and name not in {node.gpu_resource, _gpu_resource(node), "pods"}
     }
     if not node.holders:
-        return [_sleeping_pod(f"imported-{node.name}", _OTHERS, node.name, _quantities(rest))] if rest else []
+        return [_sleeping_pod(f"imported-{node.name}", _OTHERS, node.name, quantities(rest))] if rest else []
     pods = []
     for holder in node.holders:
         requests = {_gpu_resource(node): holder.gpus, **rest}
@@ -390,7 +386,7 @@ def _pods(node: GpuNode) -> list[Object]:
 
 
 def _holder_pod(node: GpuNode, holder: Holder, requests: Mapping[str, int]) -> Object:
-    pod = _sleeping_pod(holder.pod, holder.namespace or "default", node.name, _quantities(requests))
+    pod = _sleeping_pod(holder.pod, holder.namespace or "default", node.name, quantities(requests))
     if holder.job:
         pod["metadata"]["labels"] = {OPERATOR_JOB_NAME: holder.job}
     if holder.indices and not _agent_names_holders(node):

@@ -160,13 +160,20 @@ class Status:
     pods: int = 0
     speed: float = 1.0
 
+    def headline(self) -> str:
+        """Return what runs, and that it is not real."""
+        return (
+            f"The sandbox is running: {self.nodes} nodes, layout {self.layout}.\n"
+            "It is a simulation: nothing is executed, no GPU is there."
+        )
+
     def lines(self) -> list[str]:
         """Return the status as text."""
         if not self.running:
             kept = f"; its state is kept in {self.home.folder}" if self.home.state.exists() else ""
             return [f"The sandbox is not running{kept}."]
         return [
-            "The sandbox is running. It is a simulation: nothing is executed, no GPU is there.",
+            self.headline(),
             f"layout:     {self.layout} ({self.nodes} nodes, {self.pods} pods, speed {self.speed:g})",
             f"process:    {self.pid}",
             f"kubeconfig: {self.home.kubeconfig}",
@@ -177,7 +184,7 @@ class Status:
 def usage(home: Home) -> list[str]:
     """Return the lines that say how to use a running sandbox."""
     return [
-        f"export KUBECONFIG={home.kubeconfig}",
+        f"next: export KUBECONFIG={home.kubeconfig}",
         "or, for one command: arena-topo sandbox run -- arena-topo topology",
     ]
 

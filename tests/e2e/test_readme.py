@@ -1,4 +1,4 @@
-"""The README's job, typed as it stands there, on a real cluster of the same servers."""
+"""The job of README and tutorial, typed as it stands there, on a real cluster of the same servers."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,8 @@ from tests.e2e.arena import Arena
 from tests.e2e.shapes import shape
 from tests.paths import ROOT
 
-README = ROOT / "README.md"
+README = (ROOT / "README.md").read_text()
+TUTORIAL = (ROOT / "docs" / "tutorial" / "README.md").read_text()
 
 
 @pytest.fixture
@@ -37,13 +38,11 @@ def racks(plane: ControlPlane) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
-def shown(command: str) -> tuple[str, str]:
-    """Return a command of the README that starts so, and the output that stands below it."""
-    found = re.search(
-        rf"^\$ (arena-topo {command}.*)\n((?:(?!\$ ).*\n)*?)(?=```|\$ )", README.read_text(), re.MULTILINE
-    )
+def shown(page: str, command: str) -> tuple[str, str]:
+    """Return the first command of *page* that starts so, and the output that stands below it."""
+    found = re.search(rf"^\$ (.*arena-topo {command}.*)\n((?:(?!\$ ).*\n)*?)(?=```|\$ )", page, re.MULTILINE)
     assert found is not None
-    return found.group(1), found.group(2)
+    return found.group(1).removeprefix("arena-topo sandbox run -- "), found.group(2)
 
 
 def rows(table: str) -> list[str]:
@@ -54,18 +53,18 @@ def rows(table: str) -> list[str]:
 def test_the_readme_shows_what_happens(
     kubeconfig: Path, kube: Kube, namespace: str, racks: list[str]
 ) -> None:
-    """Plan, submit, wait, get and delete print what is printed there."""
+    """The README's plan and its command for a real cluster; then the tutorial's wait, get and delete."""
     arena = Arena(kubeconfig)
-    plan, planned = shown("plan")
+    plan, planned = shown(README, "plan")
     assert planned.splitlines()[0] == arena.shell(plan).out.splitlines()[0]
-    submit, created = shown("submit")
-    assert created.splitlines()[0] == arena.shell(submit).out.strip()
-    wait, running = shown("wait")
+    submit = re.search(r"^```sh\n((?:[^`\n]+\n)+)```$", README, re.MULTILINE)
+    assert submit is not None
+    assert shown(TUTORIAL, "submit")[1].splitlines()[0] == arena.shell(submit[1]).out.strip()
+    wait, running = shown(TUTORIAL, "wait")
     assert running == arena.shell(wait).out
-    get, table = shown("get")
+    get, table = shown(TUTORIAL, "get")
     looked = arena.shell(get)
     assert rows(table) == rows(looked.out + looked.err)
     bound = {pod["spec"]["nodeName"] for pod in pods.of_job(kube, namespace, "vgg16")}
     assert set(racks[:4]) <= bound
-    delete, deleted = shown("delete")
-    assert deleted == arena.shell(delete).out
+    assert arena.shell("arena-topo delete vgg16").out in shown(TUTORIAL, "delete vgg16")[1]

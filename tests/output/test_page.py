@@ -13,9 +13,9 @@ import pytest
 
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.plan import plan_demand
-from arena_topo.model.plan import Demand, Placement
+from arena_topo.model.plan import Demand, Infeasible, Placement
 from arena_topo.output.plan import render_plan
-from arena_topo.output.svg import MOST_DRAWN, node_picture, topology_page
+from arena_topo.output.svg import MOST_DRAWN, Headline, node_picture, topology_page
 from tests.output.chromium import measured, needs_chromium, painted
 from tests.output.clusters import machine, map_of, small_cluster
 
@@ -36,6 +36,27 @@ def test_a_page_loads_nothing() -> None:
     assert {"http://www.w3.org/2000/svg"} == set(re.findall(r"https?://[^\"'< ]+", page))
     assert "<script" not in page
     assert "@import" not in page
+
+
+def test_a_page_begins_with_its_answer() -> None:
+    """In words, which a narrow screen breaks into lines: the drawing below them keeps its size."""
+    verdict = plan_demand(Demand(9, 8), small_cluster(), PlanOptions())
+    page = render_plan("train", verdict, small_cluster(), "html")
+    header = re.search(r"<header><h1>(.*?)</h1>(.*?)</header>", page)
+
+    assert isinstance(verdict, Infeasible)
+    assert header is not None
+    assert "train does not fit" == header[1]
+    assert header[2].startswith(f"<p>{verdict.summary}</p>")
+    assert "train does not fit</text>" not in page
+    assert "<details><summary>" in page
+
+
+def test_a_flag_is_not_broken_after_its_dashes() -> None:
+    """Where a browser would break it: it is to be copied."""
+    page = topology_page(small_cluster(), Headline("vgg", ("warning: slow; --coalesce gives <more>",)))
+
+    assert "<p>warning: slow; <span>--coalesce</span> gives &lt;more&gt;</p>" in page
 
 
 def titles(page: str) -> list[str]:
@@ -124,7 +145,7 @@ def test_a_browser_paints_the_page(tmp_path: Path) -> None:
     assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the background of the drawings
 
 
-WIDTHS = (400, 1400)
+WIDTHS = (400, 1300, 2000)
 LOOK = """
 const box = (shape) => shape.getBoundingClientRect();
 // The texts along an arc are turned, and so are their boxes larger than they are.
@@ -157,10 +178,14 @@ return {
   overlapping,
   outside: outside.map(words),
   loaded: window.performance.getEntriesByType("resource").map((entry) => entry.name),
+  offCentre: [...page.querySelectorAll("section, h2, summary, footer")].filter((part) =>
+    box(part).width && Math.abs(box(part).left + box(part).right - page.documentElement.clientWidth) > 2
+  ).map((part) => part.tagName),
+  cut: [...page.querySelectorAll("h1, header p")].filter((part) => part.scrollWidth > part.clientWidth).map(words),
   colours: [shade("body", "backgroundColor"), shade("svg .page", "fill"), shade("svg text", "fill")],
 };
 """
-"""What a reader would see at once: text on text, text outside of its box, a page wider than the screen."""
+"""What a reader would see at once: text on text or outside of its box, a page that is too wide or askew."""
 
 
 def plan_pages() -> Iterator[tuple[str, str]]:
@@ -170,25 +195,27 @@ def plan_pages() -> Iterator[tuple[str, str]]:
         yield f"plan on {name}", render_plan("a-job-with-a-long-name", verdict, small_cluster(), "html")
 
 
-def written(folder: Path) -> dict[str, tuple[Path, int]]:
-    """Return pages of every kind at both widths, by what they show."""
+def written(folder: Path, widths: tuple[int, ...] = WIDTHS[:2]) -> dict[str, tuple[Path, int]]:
+    """Return pages of every kind at all *widths*, by what they show."""
     pages = {"cluster": topology_page(small_cluster()), "map": topology_page(map_of(1000))}
     pages |= dict(plan_pages())
     for name, page in pages.items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
-    return {f"{name} at {width}": (folder / f"{name}.html", width) for name in pages for width in WIDTHS}
+    return {f"{name} at {width}": (folder / f"{name}.html", width) for name in pages for width in widths}
 
 
 @needs_chromium
 def test_pages_can_be_read_at_every_width(tmp_path: Path) -> None:
-    """Nothing scrolls sideways, no text lies on another or leaves its box, and nothing is loaded."""
-    seen = measured(written(tmp_path), LOOK, tmp_path)
+    """All is centred and fits, no text is cut, lies on another or leaves its box, and nothing is loaded."""
+    seen = measured(written(tmp_path, WIDTHS), LOOK, tmp_path)
 
     assert {} == {name: look for name, look in seen.items() if "error" in look}
     assert {} == {name: look["scrolls"] for name, look in seen.items() if look["scrolls"]}
     assert {} == {name: look["overlapping"] for name, look in seen.items() if look["overlapping"]}
     assert {} == {name: look["outside"] for name, look in seen.items() if look["outside"]}
     assert {} == {name: look["loaded"] for name, look in seen.items() if look["loaded"]}
+    assert {} == {name: look["offCentre"] for name, look in seen.items() if look["offCentre"]}
+    assert {} == {name: look["cut"] for name, look in seen.items() if look["cut"]}
     assert all(look["texts"] > 10 and f"at {look['width']}" in name for name, look in seen.items())
 
 
@@ -239,16 +266,30 @@ const contrast = (a, b) => {
   const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
   return (high + 0.05) / (low + 0.05);
 };
+// The shapes of a drawing in their order, and how many of them stand before each text.
+const drawings = new Map();
+const painted = (svg) => {
+  if (!drawings.has(svg)) {
+    const shapes = [], before = new Map();
+    for (const part of svg.querySelectorAll("rect, circle, text")) {
+      part.tagName === "text" ? before.set(part, shapes.length) : shapes.push(part);
+    }
+    drawings.set(svg, {shapes, before});
+  }
+  return drawings.get(svg);
+};
 // What is painted last before a text, under its middle, is its ground; a text along an arc stands on the arc.
 const ground = (text) => {
   const path = text.querySelector("textPath");
   if (path) return window.getComputedStyle(page.querySelector(path.getAttribute("href"))).stroke;
   const own = box(text), x = (own.left + own.right) / 2, y = (own.top + own.bottom) / 2;
-  const under = [...text.ownerSVGElement.querySelectorAll("rect, circle")].filter((shape) => {
-    const room = box(shape), before = shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING;
-    return before && room.left <= x && x <= room.right && room.top <= y && y <= room.bottom;
-  });
-  return window.getComputedStyle(under.pop()).fill;
+  const {shapes, before} = painted(text.ownerSVGElement);
+  for (let at = before.get(text) - 1; at >= 0; at--) {
+    const room = box(shapes[at]);
+    if (room.left <= x && x <= room.right && room.top <= y && y <= room.bottom) {
+      return window.getComputedStyle(shapes[at]).fill;
+    }
+  }
 };
 const texts = [...page.querySelectorAll("svg text")].filter(shown);
 const told = new Map();

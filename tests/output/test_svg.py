@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from math import hypot
 
 import pytest
 
@@ -219,7 +220,7 @@ def test_the_legend_lists_what_is_drawn(kind: str) -> None:
 
     assert listed == (direct or listed - {"SYS"})
     assert ("GPUs of one PCIe root" in svg) == ('class="root"' in svg)
-    assert ("the nearest network cards" in svg) == ("nearest NICs: " in svg)
+    assert ("nearest network cards" in svg) == ("nearest NICs: " in svg)
     assert ">the worker that has the GPU<" in svg
     assert ">free<" in svg
     assert ">unhealthy<" not in svg
@@ -230,6 +231,52 @@ def test_a_worker_that_has_the_node_to_itself_is_named_once() -> None:
     alone, shared = machine("n", vgg16=(0, 1)), machine("n", vgg16=(0, 1), bert=(2,))
 
     assert [0, 3] == [node_picture(node).count("badge") for node in (alone, shared)]
+
+
+def test_tags_are_those_of_the_plan() -> None:
+    """Workers of other jobs, which have numbers too, only have their colour next to a plan."""
+    node = machine("n", bert=(0, 3, 5))
+    planned = tuple(
+        Holder("", f"train-worker-{index}", "train", 1, (gpu,), is_planned=True)
+        for index, gpu in enumerate((1, 2))
+    )
+    both = node_picture(replace(node, holders=(*node.holders, *planned)))
+    only_one = node_picture(replace(node, holders=(*node.holders, planned[0])))
+
+    assert {"w0", "w1"} == set(re.findall(r"badge\"/><text[^>]*>(w\d)<", both))
+    assert ">the planned worker that has the GPU<" in both
+    assert ">planned: w0<" in only_one
+    assert "badge" not in only_one
+
+
+@pytest.mark.parametrize("kind", ["v100", "h200", "mi308"])
+def test_tags_touch_neither_their_gpus_nor_the_hub(kind: str) -> None:
+    """A tag of each GPU's own worker stands between the GPU and the middle."""
+    node = machine("n", kind)
+    holders = tuple(
+        Holder("", f"train-worker-{gpu}", "train", 1, (gpu,), is_planned=True)
+        for gpu in range(len(node.gpus))
+    )
+    root = ET.fromstring(node_picture(replace(node, holders=holders)))
+    hub = next((float(circle.get("r", "0")) for circle in root.iter(f"{SVG}circle")), 0.0)
+    drawn = [group for group in root.iter(f"{SVG}g") if len(group.findall(f"{SVG}rect")) == 2]
+
+    assert len(node.gpus) == len(drawn)
+    for group in drawn:
+        gpu, tag = (
+            [float(rect.get(name, "0")) for name in ("x", "y", "width", "height")]
+            for rect in group.findall(f"{SVG}rect")
+        )
+        assert gap(tag, (gpu[0] + gpu[2] / 2, gpu[1] + gpu[3] / 2)) > gpu[2] / 2
+        assert gap(tag, (204.0, 240.0)) > hub
+
+
+def gap(box: list[float], point: tuple[float, float]) -> float:
+    """Return how far a point is from a box of x, y, width and height."""
+    across, down = (
+        max(start - at, 0, at - start - size) for start, size, at in zip(box[:2], box[2:], point, strict=True)
+    )
+    return hypot(across, down)
 
 
 # The drawing of a cluster, small and large.

@@ -1,21 +1,43 @@
-"""Gangs on the sandbox: whole or not at all."""
+"""Gangs on the sandbox: whole or not at all where the scheduler is ACK's; the stock one knows none."""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from arena_topo.model.keys import GANG_MIN_AVAILABLE, GANG_NAME
 from tests.contract.bodies import pod
 from tests.contract.client import Client, Object
-from tests.contract.cluster import connected, eventually
+from tests.contract.cluster import SandboxCluster, connected, eventually, fresh_namespace
 from tests.sandbox.served import served
+
+
+@pytest.fixture(scope="module")
+def ack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SandboxCluster]:
+    """Return connections to a sandbox of ACK."""
+    folder = tmp_path_factory.mktemp("ack") / "home"
+    with served(folder, "ack") as home, connected(home) as connections:
+        yield connections
+
+
+@pytest.fixture
+def client(ack: SandboxCluster) -> Client:
+    """Return the connection of its administrator."""
+    return ack.admin
+
+
+@pytest.fixture
+def space(ack: SandboxCluster) -> Iterator[str]:
+    """Name of an empty namespace there."""
+    with fresh_namespace(ack) as name:
+        yield name
 
 
 def _gang(client: Client, space: str, name: str, size: int, gpus: int) -> list[str]:
     """Create the pods of a gang by the labels of coscheduling and return their names."""
     names = [f"{name}-{index}" for index in range(size)]
     for worker in names:
-        body: Object = pod(worker, gpus=gpus)
+        body: Object = pod(worker)
+        body["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu": str(gpus)}}
         body["metadata"]["labels"] = {GANG_NAME: name, GANG_MIN_AVAILABLE: str(size)}
         assert client.send("POST", f"/api/v1/namespaces/{space}/pods", body).code == 201
     return names
@@ -52,12 +74,22 @@ def test_a_gang_that_does_not_fit_takes_nothing(client: Client, space: str) -> N
 
 def test_a_gang_waits_for_its_last_pod(client: Client, space: str) -> None:
     """A pod whose gang is not complete says how many are missing."""
-    body = pod("lone", gpus=1)
+    body = pod("lone")
     body["metadata"]["labels"] = {GANG_NAME: "pair", GANG_MIN_AVAILABLE: "2"}
     client.send("POST", f"/api/v1/namespaces/{space}/pods", body)
     why = eventually(lambda: _why(client, space, "lone"), "a reason")
 
     assert "cannot find enough sibling pods, current pods number: 1, minMember of group: 2" in why
+
+
+def test_the_stock_scheduler_knows_no_gangs(cluster: SandboxCluster) -> None:
+    """It places a pod with such labels by itself, and has nothing to say about a gang."""
+    body = pod("lone")
+    body["metadata"]["labels"] = {GANG_NAME: "pair", GANG_MIN_AVAILABLE: "2"}
+    with fresh_namespace(cluster) as space:
+        cluster.admin.send("POST", f"/api/v1/namespaces/{space}/pods", body)
+
+        eventually(lambda: all(_nodes(cluster.admin, space, ["lone"])), "the pod")
 
 
 @pytest.mark.parametrize("scheduler", ["volcano", "kueue"])
@@ -72,19 +104,17 @@ def test_pods_of_absent_schedulers_wait_in_silence(client: Client, space: str, s
     assert _why(client, space, "other") == ""
 
 
-def test_topology_pods_share_a_node_and_its_best_gpus(tmp_path: Path) -> None:
-    """On ACK a job that asks for topology gets one node, and four GPUs that are linked pair by pair."""
+def test_topology_pods_share_a_node_and_its_best_gpus(client: Client, space: str) -> None:
+    """A job that asks for topology gets one node, and four GPUs that are linked pair by pair."""
     names = [f"vgg-{index}" for index in range(4)]
-    with served(tmp_path / "home", "ack") as home, connected(home) as cluster:
-        client = cluster.admin
-        for name in names:
-            body: Object = pod(name)
-            body["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu": "1"}}
-            body["metadata"]["labels"] = {"gpu-topology": "vgg", "gpu-topology-replica": "4"}
-            body["metadata"]["labels"] |= {GANG_NAME: "vgg", GANG_MIN_AVAILABLE: "4"}
-            client.send("POST", "/api/v1/namespaces/default/pods", body)
-        eventually(lambda: all(_nodes(client, "default", names)), "the gang")
-        pods = [client.get(f"/api/v1/namespaces/default/pods/{name}").body for name in names]
+    for name in names:
+        body: Object = pod(name)
+        body["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu": "1"}}
+        body["metadata"]["labels"] = {"gpu-topology": "vgg", "gpu-topology-replica": "4"}
+        body["metadata"]["labels"] |= {GANG_NAME: "vgg", GANG_MIN_AVAILABLE: "4"}
+        client.send("POST", f"/api/v1/namespaces/{space}/pods", body)
+    eventually(lambda: all(_nodes(client, space, names)), "the gang")
+    pods = [client.get(f"/api/v1/namespaces/{space}/pods/{name}").body for name in names]
 
     assert len({obj["spec"]["nodeName"] for obj in pods}) == 1
     gpus = {obj["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for obj in pods}

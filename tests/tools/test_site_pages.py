@@ -14,7 +14,7 @@ import yaml
 
 from tests.output.chromium import chromium, needs_chromium
 from tests.paths import ROOT
-from tools.site_pages import PAGES, site_links
+from tools.site_pages import PAGES, llms, site_links
 
 PUBLISHED = {
     *(place for place in PAGES.values() if place.endswith(".md")),
@@ -54,6 +54,17 @@ def pages_of(entry: object) -> set[str]:
             return {page for below in entry for page in pages_of(below)}
         case _:
             return {str(entry)}
+
+
+def test_a_model_finds_every_page() -> None:
+    """By its title and its first sentence, at its place on the site; commands by their index."""
+    written = llms()
+    places = set(re.findall(r"^- \[[^\]]+\]\(([^)]+)\): .", written, re.MULTILINE))
+
+    assert written.startswith("# arena-topo\n\n> ")
+    assert {"how-to/install.html", "how-to/agents.html", "reference/python.html"} <= places
+    assert "reference/commands/index.html" in places
+    assert "reference/commands/plan.html" not in places
 
 
 def test_every_page_can_be_found() -> None:
@@ -165,3 +176,16 @@ def test_the_site_is_searched_without_a_network(site: Path, tmp_path: Path) -> N
     assert {"explanation/planner.html", "reference/glossary.html"} <= {
         re.sub(r"^http://[^/]+/|\?.*", "", address) for address in server.found
     }
+
+
+@needs_chromium
+@pytest.mark.parametrize("page", ["index.html", "reference/commands/wait.html"])
+def test_the_site_is_searched_from_the_disk(site: Path, page: str, tmp_path: Path) -> None:
+    """Opened as a file, where a browser runs no Worker of its own, a page finds what others say."""
+    address = f"{(site / page).as_uri()}?q=busbw"
+    seen = chromium(tmp_path, "--virtual-time-budget=20000", "--dump-dom", address)
+    found = re.findall(r'<a href="([^"?]+)[^"]*" class="md-search-result__link"', seen)
+
+    expected = {(site / place).as_uri() for place in ("explanation/planner.html", "reference/glossary.html")}
+
+    assert expected <= {*found}

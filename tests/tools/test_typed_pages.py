@@ -1,5 +1,6 @@
 """Pages whose commands are typed: each prints what stands below it."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,15 +30,24 @@ def test_a_page_runs_as_it_stands(page: Page, tmp_path: Path) -> None:
 
 
 def test_the_readme_types_all_that_it_tells_to_type() -> None:
-    """From an empty home to a job that runs, and back: no command stands in a block that is not run."""
+    """From an empty home to a plan and back; the one command
+    for a real cluster is typed on one, by tests/e2e/test_readme.py.
+    """
     text = (ROOT / "README.md").read_text()
-    typed_words = [" ".join(command.split()[:2]) for command in commands(text)]
+    for_a_cluster = re.findall(r"^```sh\n((?:[^`\n]+\n)+)```$", text, re.MULTILINE)
 
     assert len(commands(text)) == text.count("\n$ ")
-    assert text.count("```") == 2 * text.count("```console")
-    assert ["arena-topo submit", "arena-topo wait", "arena-topo get", "arena-topo delete"] == [
-        words for words in typed_words if words.split()[1] in {"submit", "wait", "get", "delete"}
-    ]
+    assert text.count("```") == 2 * (text.count("```console") + 1)
+    assert [["arena-topo", "submit", "mpi"]] == [command.split()[:3] for command in for_a_cluster]
+
+
+def test_the_readme_shows_a_plan_and_the_command_for_a_cluster_on_one_screen() -> None:
+    """Fifty lines, before any heading but its own."""
+    first_screen = (ROOT / "README.md").read_text().splitlines()[:50]
+
+    assert any(line.startswith("next: arena-topo submit mpi") for line in first_screen)
+    assert any(line.startswith("arena-topo submit mpi") for line in first_screen)
+    assert 1 == sum(line.startswith("#") for line in first_screen)
 
 
 def test_a_changed_output_is_noticed() -> None:

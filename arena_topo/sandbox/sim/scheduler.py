@@ -1,4 +1,4 @@
-"""The scheduler: pods one by one, gangs whole or not at all, in kube-scheduler's words (1.36.3)."""
+"""The scheduler: pods one by one, on ACK gangs whole or not at all, in kube-scheduler's words (1.36.3)."""
 
 import copy
 import json
@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations, islice
 
 from arena_topo.model.cluster import Taint
-from arena_topo.model.keys import ACK_GPU, GANG_MIN_AVAILABLE, GANG_NAME, TOPOLOGY_NAME
+from arena_topo.model.keys import (
+    ACK_GPU,
+    ACK_SCHEDULE,
+    ACK_SCHEDULE_TOPOLOGY,
+    GANG_MIN_AVAILABLE,
+    GANG_NAME,
+    TOPOLOGY_NAME,
+)
 from arena_topo.model.objects import Object
 from arena_topo.model.pods import Requirement, SelectorTerm, Toleration, untolerated
 from arena_topo.model.text.quantity import resources
@@ -82,9 +89,11 @@ def schedule(api: Api) -> None:
     if not waiting:
         return
     nodes = _nodes(api, pods)
+    # Arena labels every gang. ACK's scheduler starts one by these labels; the stock one does not know them.
+    starts_gangs = any(node.labels.get(ACK_SCHEDULE) == ACK_SCHEDULE_TOPOLOGY for node in nodes)
     gangs: dict[_GangKey, _Gang] = {}
     for pod in sorted(waiting, key=_order):
-        key = _gang_of(pod)
+        key = _gang_of(pod) if starts_gangs else None
         if pod["spec"].get("schedulingGates"):
             _set_unscheduled(api, pod, "SchedulingGated", _GATED)
         elif key is None:
