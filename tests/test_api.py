@@ -124,9 +124,9 @@ def settled(document: Any) -> Any:
         return {
             key: settled(value)
             for key, value in document.items()
-            if key not in ("taken", "duration", "earliest", "likely", "latest")
+            if key not in ("age", "taken", "duration", "earliest", "likely", "latest")
             # A range of figures has such a key, too.
-            or isinstance(value, float)
+            or (isinstance(value, float) and key != "age")
         }
     return [settled(one) for one in document] if isinstance(document, list) else document
 

@@ -1,6 +1,6 @@
 """For how long a job counts no steps, as its log tells, and when nothing is said."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,13 +10,13 @@ from arena_topo.model.job_view import Instance, JobStatus
 from tests.fakes import Answer, Broken, Call, Silent, refusal, session
 from tests.objects import viewed
 
-NOW = datetime.now(UTC)
-CHIEF = Instance("job-launcher-x", "Running", True, 0, 1.0, NOW)
+CHIEF = Instance("job-launcher-x", "Running", True, 0, 1.0, datetime.now(UTC))
 
 
 def stepped(ago: Sequence[float], text: str = "step {number}") -> list[bytes | type[Broken] | type[Silent]]:
     """Return lines of a log that were written so many seconds ago."""
-    times = [NOW - timedelta(seconds=seconds) for seconds in ago]
+    now = datetime.now(UTC)
+    times = [now - timedelta(seconds=seconds) for seconds in ago]
     return [
         f"{time.strftime('%Y-%m-%dT%H:%M:%S.%fZ')} {text.format(number=number)}\n".encode()
         for number, time in enumerate(times)
@@ -49,20 +49,20 @@ def test_a_log_that_has_stopped_to_count_steps_is_told() -> None:
 @pytest.mark.parametrize(
     "answer",
     [
-        Answer(lines=stepped([60, 50, 40, 30])),
-        Answer(lines=stepped([1200, 900, 600, 300])),
-        Answer(lines=stepped([749, 741, 733, 725], "loss 0.{number}")),
-        Answer(lines=stepped([744], "step 1")),
-        Answer(lines=[]),
-        Answer(lines=[b"\xff\x00 step 1\n", b"step"]),
-        refusal(403, "Forbidden"),
-        refusal(400, "a container name must be specified"),
+        lambda: Answer(lines=stepped([60, 50, 40, 30])),
+        lambda: Answer(lines=stepped([1200, 900, 600, 300])),
+        lambda: Answer(lines=stepped([749, 741, 733, 725], "loss 0.{number}")),
+        lambda: Answer(lines=stepped([744], "step 1")),
+        lambda: Answer(lines=[]),
+        lambda: Answer(lines=[b"\xff\x00 step 1\n", b"step"]),
+        lambda: refusal(403, "Forbidden"),
+        lambda: refusal(400, "a container name must be specified"),
     ],
     ids=["recent", "slow steps", "no steps", "one step", "no log", "garbage", "forbidden", "two containers"],
 )
-def test_nothing_is_guessed(answer: Answer) -> None:
+def test_nothing_is_guessed(answer: Callable[[], Answer]) -> None:
     """A job may be silent for many reasons, and may take long for a step."""
-    assert "" == asked(answer)[0]
+    assert "" == asked(answer())[0]
 
 
 @pytest.mark.parametrize(

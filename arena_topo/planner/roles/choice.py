@@ -27,7 +27,6 @@ from arena_topo.planner.choice import (
     Effort,
     Goal,
     NodeGroup,
-    Rank,
     search,
     tightest_first,
 )
@@ -513,23 +512,29 @@ def _kept(gang: Gang, pod_set: PodSet, domains: Sequence[Domain], level: int) ->
     ]
 
 
+Left = tuple[int, Room]
+"""Cpu and memory that a single node has free, of a domain 0, and the room: the least is taken."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Placed:
     domain: Domain
     choices: Mapping[int, RoleChoice]
-    rank: Rank
+    rank: tuple[RoleScore, Left, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
     """A domain that may hold the gang; ``best_case`` is a prefix of a bound on the first pod set's score.
 
+    ``left`` decides between alike ones.
+
     ``bounds`` know the rest by the ``number`` of the domain; without them the best case is all there is,
     ``sets_exact`` or not.
     """
 
     domain: Domain
-    room: Room
+    left: Left
     best_case: RoleScore
     sets_exact: bool = True
     bounds: DomainBounds | None = None
@@ -592,7 +597,7 @@ class _LevelSearch:
                 if candidate.best_case > best.rank[0][: len(candidate.best_case)]:
                     self.exact = self.exact and candidate.is_exact()
                     break
-                if (candidate.bound(), candidate.room, candidate.domain.start) > best.rank:
+                if (candidate.bound(), candidate.left, candidate.domain.start) > best.rank:
                     self.exact = self.exact and candidate.is_exact()
                     continue
             if tried >= (_MOST_TRIED if best is None else _MOST_DOMAINS):
@@ -611,7 +616,7 @@ class _LevelSearch:
         if first is None:
             return None
         self.exact = self.exact and first.exact
-        return _Placed(domain, {0: first}, (first.score, candidate.room, domain.start))
+        return _Placed(domain, {0: first}, (first.score, candidate.left, domain.start))
 
     def _choice_of_first(self, domain: Domain) -> RoleChoice | None:
         if domain not in self._firsts:
@@ -635,7 +640,7 @@ class _LevelSearch:
         # A role that is spread takes more nodes and not fewer, which these bounds do not know.
         if len(numbers) == 1 or pod_set.role.spread is Spread.PREFERRED:
             for number in sorted(numbers, key=lambda number: (room_of[number], number)):
-                yield _Candidate(domains[number], room_of[number], _NO_BOUND)
+                yield _Candidate(domains[number], (0, room_of[number]), _NO_BOUND)
             return
         role, places, problem = pod_set.role, pod_set.capacity.places, self._gang.problem(pod_set)
         # Slices and ties can only cost nodes, so the fewest without them are a bound.
@@ -646,7 +651,8 @@ class _LevelSearch:
         for count, alike in groupby(counted, key=itemgetter(0)):
             bounds = DomainBounds(problem, domains, [number for _, number in alike], count)
             for best_case, room, number in bounds.best_first(room_of):
-                yield _Candidate(domains[number], room, (0, count, *best_case), bounds=bounds, number=number)
+                best_of = (0, count, *best_case)
+                yield _Candidate(domains[number], (0, room), best_of, bounds=bounds, number=number)
 
     def _nodes(self) -> Iterator[_Candidate]:
         """Yield the nodes that hold all deciding pod sets, the best first."""
@@ -663,10 +669,11 @@ class _LevelSearch:
                 if not offer.exact:
                     inexact.add(score)
         for score in sorted(alike):
-            for room, position in tightest_first(fleet, pod_set.capacity, sorted(alike[score])):
-                yield _Candidate(
-                    Domain((), position, position + 1), room, score, sets_exact=score not in inexact
-                )
+            by_unused = sorted(alike[score], key=fleet.unused.__getitem__)
+            for unused, equals in groupby(by_unused, key=fleet.unused.__getitem__):
+                for room, position in tightest_first(fleet, pod_set.capacity, sorted(equals)):
+                    node, exact = Domain((), position, position + 1), score not in inexact
+                    yield _Candidate(node, (unused, room), score, sets_exact=exact)
 
     def _placed(self, candidate: _Candidate, best: _Placed | None) -> _Placed | None:
         """Return the placement in the domain of *candidate*, None if there is none better than *best*."""
@@ -674,13 +681,13 @@ class _LevelSearch:
         spans, first = self.spans(domain), self._choice_of_first(domain)
         if best is not None and first is not None and first.exact:
             # Whatever the others get, the first pod set gets nothing better here than by itself.
-            limit = first.score, candidate.room, domain.start
+            limit = first.score, candidate.left, domain.start
             if limit > best.rank:
                 return None
         choices = self._in_turn(spans, first)
         if choices is None:
             return None
-        return _Placed(domain, choices, (choices[0].score, candidate.room, domain.start))
+        return _Placed(domain, choices, (choices[0].score, candidate.left, domain.start))
 
     def spans(self, domain: Domain) -> Spans:
         """Return where each pod set may choose once the gang has *domain*."""

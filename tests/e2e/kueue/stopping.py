@@ -16,6 +16,9 @@ from arena_topo.kube.transport import Request, Response, Transport
 from tests.e2e.arena import Arena, Running
 from tests.paths import ROOT
 
+MOVED = "moved"
+"""In place of the state of an answer: the job's lost workers are pinned to other nodes."""
+
 
 class Moment(Enum):
     """When in the course of a request."""
@@ -29,7 +32,7 @@ class Moment(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """At the *moment* of the first answer that says *state* to the job of this name."""
+    """At the *moment* of the first answer to the job of this name that says *state*."""
 
     moment: Moment
     state: str
@@ -77,6 +80,9 @@ def _stop() -> None:
 
 
 def _is_answer(request: Request, stop: Stop) -> bool:
+    if stop.state == MOVED:
+        is_of_job = request.path.partition("?")[0].endswith(f"/mpijobs/{stop.job}")
+        return is_of_job and request.method == "PATCH" and b"pin-nodes" in (request.body or b"")
     if request.method != "PATCH" or f"/workloads/mpijob-{stop.job}-" not in request.path:
         return False
     return any(
