@@ -127,7 +127,7 @@ STEPS = [
     Step("before it is admitted", Course.withhold, Course.agree),
     Step("while it runs", Course.run),
     Step("once its node is lost", Course.lose),
-    Step("once its lost worker is pinned anew", Course.lose, stop=Stop(Moment.SENT, MOVED, "late")),
+    Step("once its lost worker is pinned again", Course.lose, stop=Stop(Moment.SENT, MOVED, "late")),
 ]
 """Each follows from the one before."""
 
