@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,8 +42,22 @@ LASTING = {"401": "does not accept your credentials", "403": "the server says Fo
 
 _AWAY, _BACK = "; trying again for up to ", "the API server answers again"
 _MORE = "one more command that waits, or another fault while it does"
-_ROUNDS = 2
-"""How often a command asks for one path before it is taken to wait."""
+
+
+def waits(command: str, paths: Sequence[str]) -> bool:
+    """Whether a command that asked for *paths* waits: it asks for one again, a submit for its job.
+
+    Before its job is created, a submit looks at the cluster more than once, and an error ends it.
+    """
+    if not command.startswith("submit"):
+        return max(Counter(paths).values(), default=0) >= 2
+    created = [number for number, path in enumerate(paths) if path.startswith("POST ") and "/mpijobs" in path]
+    looks = [path for path in paths[created[0] :] if "/mpijobs" in path] if created else []
+    # A look of a job that waits for room ends with a write, and a pause follows.
+    has_paused = "".join(paths[-1:]).startswith("PATCH ") or not any(
+        path.startswith("PATCH ") for path in looks
+    )
+    return has_paused and max(Counter(looks).values(), default=0) >= 2
 
 
 @contextmanager
@@ -61,9 +75,7 @@ def waiting(cluster: Front, command: str, folder: Path, *flags: str) -> Iterator
         )
         try:
             eventually(
-                lambda: (
-                    max(Counter(cluster.paths).values(), default=0) >= _ROUNDS or process.poll() is not None
-                ),
+                lambda: waits(command, list(cluster.paths)) or process.poll() is not None,
                 "the command to wait",
             )
             assert process.poll() is None, (folder / "err").read_text()
