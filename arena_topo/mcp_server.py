@@ -134,9 +134,9 @@ def _changing(cluster: Cluster) -> list[Callable[..., Any]]:
         shown = cluster.plan(job, require_topology=require_topology, parallel=parallel)
         identity = _identity(job, shown, require_topology, parallel)
         if plan_id != identity:
-            told = "show this plan to your user, and call submit again with its plan_id"
+            asked = "show this plan to your user, and call submit again with its plan_id"
             changed = "the plan is another one by now: " if plan_id else ""
-            return {"created": False, "next": changed + told, "plan_id": identity, "text": str(shown)}
+            return {"created": False, "next": changed + asked, "plan_id": identity, "text": str(shown)}
         handle = cluster.submit(job, require_topology=require_topology, parallel=parallel)
         return {"created": True, "name": handle.name, "notes": list(handle.notes)}
 

@@ -259,7 +259,7 @@ class Elapsed:
 def _draw(text: str) -> None:
     global _is_drawn  # noqa: PLW0603  # one process has one stderr
     _is_drawn = bool(text)
-    # To the beginning of the line, of which nothing else stays.
+    # From the beginning of the line, the rest of which is erased.
     sys.stderr.write(f"\r{text}\x1b[K")
     sys.stderr.flush()
 

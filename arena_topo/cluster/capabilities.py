@@ -366,8 +366,8 @@ def _resolved(schema: Object, schemas: Object) -> Object:
     """Return *schema*, or the one that it refers to, as those of Kubernetes' own kinds do."""
     schema = fitted(schema, _SCHEMA)
     # A reference is the whole schema, or the only one of which all must hold, next to a description.
-    alone: list[Object] = [schema, *(schema.get("allOf") or ())][:2]
-    reference = next((each["$ref"] for each in alone if each.get("$ref")), None)
+    choices: list[Object] = [schema, *(schema.get("allOf") or ())][:2]
+    reference = next((each["$ref"] for each in choices if each.get("$ref")), None)
     found: Object | None = schemas.get(str(reference).rpartition("/")[2]) if reference else None
     resolved: Object = fitted(found or schema, _SCHEMA)
     return resolved

@@ -231,7 +231,7 @@ def _launchers(state: ClusterState) -> Iterator[tuple[JobName, int, Object]]:
 
 
 def _failed_workers(state: ClusterState) -> Iterator[tuple[JobName, int, Object]]:
-    """Yield the pods of workers that have failed and that nobody replaces, with the jobs' names and indices.
+    """Yield the workers' pods that have failed and no operator replaces, with the jobs' names and indices.
 
     The MPI operator ends a job whose worker was evicted by its kubelet; a worker that failed for any other
     reason it leaves as it is. The other operators see to their own.

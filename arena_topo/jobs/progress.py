@@ -1,4 +1,4 @@
-"""For how long a job has made no progress, as far as one log tells: no rank is asked.
+"""For how long a job has made no progress, as far as one log shows: no rank is asked.
 
 Silence alone says nothing: many jobs never log. Only a log that counted steps, at a pace, and then stopped.
 """
@@ -17,7 +17,7 @@ _LINES, _LONGEST = 100, 4096
 _SECONDS = 2.0
 """How long a kubelet may be silent: one that is gone must not delay those who look at the job."""
 _LEAST_SECONDS, _LEAST_STEPS = 120.0, 10.0
-"""The silence of which is told: a shorter one may be a checkpoint."""
+"""The shortest silence that is reported: a shorter one may be a checkpoint."""
 
 
 def no_progress(session: Session, job: JobView) -> str:

@@ -94,7 +94,7 @@ _PART = re.compile(
 pod group, and files."""
 
 _NEVER_PARTS = frozenset({"MPIJob", "PyTorchJob", "TFJob", "TrainJob"})
-"""Kinds of jobs of which none belongs to another job, whatever it is called."""
+"""Kinds whose jobs never belong to another job, whatever their names."""
 
 _MOST = 10_000
 """Events of a namespace that are looked at."""
@@ -244,7 +244,7 @@ def _moves(kind: Kind, job: Object, pods: Sequence[Object]) -> tuple[tuple[MoveV
     since = parse_instant(started) if started else None
     placed = {number_of(kind, job, pod) for pod in pods if (pod.get("spec") or {}).get("nodeName")}
     moves = [
-        # Nobody notes that one who waited has got its old node again.
+        # Nothing records that a worker that waited is back on its old node.
         replace(move, workers={number: each for number, each in move.workers.items() if number not in placed})
         if move.waits
         else move

@@ -354,7 +354,7 @@ class Session:
         return self._object("GET", path, query)
 
     def exists(self, path: str) -> bool | None:
-        """Whether there is an object at *path*, of which only the metadata is sent.
+        """Whether there is an object at *path*; only its metadata is sent.
 
         None where that cannot be known: the user cannot read it, or nothing of its type is served.
         """

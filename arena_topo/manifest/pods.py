@@ -307,8 +307,8 @@ def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
     # NVIDIA's runtime shows a container all GPUs of the node unless configured otherwise.
     if hide_gpus:
         own["NVIDIA_VISIBLE_DEVICES"] = "void"
-    # A node that joins ranks which share the store of their agents waits for an address that is told only in
-    # the first round (seen with torch 2.15, ``DynamicRendezvousHandler.next_rendezvous``).
+    # A node that joins ranks which share the store of their agents waits for an address that is published in
+    # the first round only (seen with torch 2.15, ``DynamicRendezvousHandler.next_rendezvous``).
     if job.elastic and job.kind == "PyTorchJob":
         own["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
     return [{"name": name, "value": literal(value)} for name, value in {**own, **job.pod.env}.items()]

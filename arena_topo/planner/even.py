@@ -80,7 +80,7 @@ _Parts = Mapping[int, _Part]
 
 @dataclass(frozen=True, slots=True)
 class _Shares:
-    """``domains`` domains take ``each`` workers, of which ``more`` domains take one more."""
+    """``domains`` domains take ``each`` workers, and ``more`` of them take one more."""
 
     domains: int
     each: int

@@ -483,23 +483,18 @@ def test_our_own_queue_forgets_no_lost_worker_either(seed: int, dies: float) -> 
     before = {pod["metadata"]["name"]: uid for uid, pod in world.latest["pods"].items()}
     lost = random.sample("abcdefgh", random.randint(1, 4))
     hit = {f"job-worker-{number}" for number, node in world.hosts("job").items() if node in lost}
-    for node in lost:
-        world.delete("nodes", f"node-{node}")
+    turns: list[tuple[str, int]] = [*((node, 6) for node in lost), *[("", 3)] * 30]
+    for node, seconds in turns:
+        if node:
+            world.delete("nodes", f"node-{node}")
         runs.catch_up()
         runs.decide()
         while runs.sent and random.random() >= dies:
             runs.deliver()
+        # It died between two of its writes.
         if runs.sent:
             runs = controller(world)
-        world.seconds += 6
-    for _ in range(30):
-        runs.catch_up()
-        runs.decide()
-        while runs.sent and random.random() >= dies:
-            runs.deliver()
-        if runs.sent:
-            runs = controller(world)
-        world.seconds += 3
+        world.seconds += seconds
     for _ in range(10):
         runs.settle()
         world.seconds += 6

@@ -67,7 +67,7 @@ class Answer:
 
 
 def read_answer(lines: Iterable[str]) -> Answer | None:
-    """Return what an answer says; None for one that does not say of which job."""
+    """Return what an answer says; None for one that does not name its job."""
     reader = _Reader()
     for line in islice(lines, 4000):
         text = line[:300]
