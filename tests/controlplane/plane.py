@@ -57,6 +57,8 @@ class ControlPlane:
         self.folder = Path(tempfile.mkdtemp(prefix="arena-topo-plane-", dir=planes_folder()))
         self.startup_seconds = 0.0
         self._at = at
+        # All of one draw: an operator listens seconds after it got its ports, which look free till then.
+        self._ports = free_ports()
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -124,7 +126,6 @@ class ControlPlane:
         return Kube(self.site.url, self.site.authority, self._authority.client(user, groups))
 
     def _site(self) -> Site:
-        ports = free_ports()
         admin = self._authority.client("arena-topo-admin", [_ADMINS])
         site = Site(
             folder=self.folder,
@@ -132,10 +133,10 @@ class ControlPlane:
             server=self._authority.server("server", ["127.0.0.1", "10.0.0.1"], ["localhost"]),
             admin=admin,
             signing=signing_keys(self.folder / "pki"),
-            etcd_port=next(ports),
-            etcd_peer_port=next(ports),
-            api_port=next(ports),
-            kubelet_port=next(ports),
+            etcd_port=next(self._ports),
+            etcd_peer_port=next(self._ports),
+            api_port=next(self._ports),
+            kubelet_port=next(self._ports),
         )
         write_kubeconfig(site.kubeconfig, site.url, site.authority, admin)
         return site
@@ -194,8 +195,7 @@ class ControlPlane:
     def _start_operator(self, name: str, built: Built) -> Seat:
         operator = OPERATORS[name]
         self.kube.apply(install.namespace(operator.namespace))
-        ports = free_ports()
-        seat = Seat(self.folder, next(ports), next(ports), self.options.operators)
+        seat = Seat(self.folder, next(self._ports), next(self._ports), self.options.operators)
         self.processes.start(name, operator.command(built, seat))
         return seat
 

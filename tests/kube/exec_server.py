@@ -14,6 +14,7 @@ from aiohttp import WSMsgType, web
 
 from tests.controlplane.components.pki import Authority
 from tests.objects import mpijob, pod
+from tests.sandbox.served import cut_off
 
 Process = Callable[["Remote"], Awaitable[None]]
 
@@ -123,13 +124,9 @@ def serving(server: ExecServer, folder: Path) -> Iterator[ExecServer]:
         server.port = runner.addresses[0][1]
 
     async def end() -> None:
-        connections = [handler.transport for handler in runner.server.connections] if runner.server else []
         await runner.cleanup()
-        # A TLS connection waits for its client's answer before it closes, which may be never: what is left is
-        # cut off, and sockets close in the next turn of the loop, which is its last.
-        for transport in filter(None, connections):
-            transport.abort()
-        await asyncio.sleep(0)
+        # A TLS connection waits for its client's answer before it closes, which may be never.
+        await cut_off()
 
     loop.run_until_complete(begin())
     thread = threading.Thread(target=loop.run_forever)
