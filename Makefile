@@ -13,10 +13,10 @@ PYTEST = $(BIN)/pytest --numprocesses=$(WORKERS) --costs=.costs/$@-$(COSTS) $(FL
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane mpi-packages torch test test-rest test-fast test-lowest coverage audit lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane mpi-packages image-packages torch test test-rest test-fast test-lowest coverage audit lint format docs demo bench package release clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## create .venv with everything that the tests need
 
@@ -49,6 +49,10 @@ mpi-packages: $(STAMP)  ## install what the tests of real ranks need (as root): 
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
 	  openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-server openssh-client iproute2 gcc libc6-dev
+
+image-packages:  ## install what builds an image of arena-topo in its test (as root): buildah, and mmdebstrap for its base
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends buildah mmdebstrap debian-archive-keyring
 
 torch: $(STAMP)  ## install torch for the tests of its ranks, in an environment of its own (4.8 GB, a minute)
 	$(PYTHON) -m venv $(VENV)/torch

@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from shutil import copy2, copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 
 from tools import terminal
+from tools.wheels import index, requirements
 
 ROOT = Path(__file__).parents[1]
 
@@ -60,8 +60,8 @@ def typed(page: Page, text: str, folder: Path) -> tuple[str, dict[str, str]]:
     """Run the commands of *text*, that of *page*, with *folder* as home; return it with their output, and its
     pictures by name.
 
-    They run in a copy of what a package is built from. Nothing comes from the network: pip finds here what it
-    installs.
+    They run in a copy of what a package is built from. Nothing comes from the network: uv finds what it
+    installs in an index of what is installed next to this Python.
     """
     checkout = folder / "checkout"
     checkout.mkdir()
@@ -71,8 +71,11 @@ def typed(page: Page, text: str, folder: Path) -> tuple[str, dict[str, str]]:
             copytree(source, checkout / name, ignore=ignore_patterns("__pycache__"))
         else:
             copy2(source, checkout)
+    environment = _environment(folder)
+    if any(command.startswith("uv ") for command in commands(text)):
+        environment["UV_DEFAULT_INDEX"] = index(folder / "index", [], requirements())
     bash = ["bash", "-c", "".join(_script(page, text, folder))]
-    subprocess.run(bash, cwd=checkout, env=_environment(folder), stdin=subprocess.DEVNULL, check=True)
+    subprocess.run(bash, cwd=checkout, env=environment, stdin=subprocess.DEVNULL, check=True)
     printed = (
         (folder / f"{number}.out").read_text().replace(str(folder), _HOME)
         for number in range(len(commands(text)))
@@ -101,11 +104,8 @@ def _environment(home: Path) -> dict[str, str]:
         "COLUMNS": "120",
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
-        # What a package needs, to be built and to run, is installed next to this Python; an index is not
-        # asked.
-        "PYTHONPATH": sysconfig.get_path("purelib"),
-        "PIP_NO_INDEX": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",
+        "UV_PYTHON": sys.executable,
+        "UV_PYTHON_DOWNLOADS": "never",
     }
 
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tomllib
 import venv
 import zipfile
 from pathlib import Path
@@ -16,9 +15,9 @@ import yaml
 from build import ProjectBuilder
 
 from arena_topo.controller.manifests import controller_objects
-from tests.packaging.wheels import index
 from tests.paths import ROOT
 from tools.single_file import PROGRAM, krew, pack
+from tools.wheels import index, requirements
 
 PLAN = ("plan", "mpi", "--workers=4", "--gpus=8", "--from", str(ROOT / "docs/how-to/python/cluster.json"))
 VERSION = "{}.{}".format(*sys.version_info[:2])
@@ -43,9 +42,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def simple(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the URL of an index with the wheel and everything that the README's way of installing needs."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    needed = [*project["dependencies"], *project["optional-dependencies"]["sandbox"]]
-    return index(tmp_path_factory.mktemp("index"), [wheel], needed)
+    return index(tmp_path_factory.mktemp("index"), [wheel], requirements())
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ What is installed here is packed again, by the record that its installer kept, s
 """
 
 import importlib.metadata
+import tomllib
 import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -11,10 +12,12 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+ROOT = Path(__file__).parents[1]
 
-def index(folder: Path, wheels: Iterable[Path], requirements: Iterable[str]) -> str:
-    """Write an index of *wheels* and all that *requirements* need into *folder*; return its URL (PEP 503)."""
-    found = [*wheels, *(packed(one, folder / "files") for one in closure(requirements))]
+
+def index(folder: Path, wheels: Iterable[Path], needed: Iterable[str]) -> str:
+    """Write an index of *wheels* and all that *needed* requires into *folder*; return its URL (PEP 503)."""
+    found = [*wheels, *(packed(one, folder / "files") for one in closure(needed))]
     for wheel in found:
         project = folder / "simple" / canonicalize_name(wheel.name.split("-")[0])
         project.mkdir(parents=True, exist_ok=True)
@@ -24,10 +27,21 @@ def index(folder: Path, wheels: Iterable[Path], requirements: Iterable[str]) -> 
     return (folder / "simple").as_uri() + "/"
 
 
-def closure(requirements: Iterable[str]) -> list[str]:
-    """Return the names of what *requirements* need, themselves too."""
+def requirements() -> list[str]:
+    """Return what the package needs to be built and to run, as the README installs it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    project = settings["project"]
+    return [
+        *settings["build-system"]["requires"],
+        *project["dependencies"],
+        *project["optional-dependencies"]["sandbox"],
+    ]
+
+
+def closure(needed: Iterable[str]) -> list[str]:
+    """Return the names of what *needed* requires, themselves too."""
     found: dict[tuple[str, frozenset[str]], None] = {}
-    left = [Requirement(text) for text in requirements]
+    left = [Requirement(text) for text in needed]
     while left:
         requirement = left.pop()
         key = canonicalize_name(requirement.name), frozenset(requirement.extras)
