@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from queue import Empty, Queue
 from typing import TYPE_CHECKING
 
-from arena_topo.diagnosis.sources import flight_recorder, nccl_ras, proc, py_spy
-from arena_topo.diagnosis.verdict import Absent, Finding, Look, Rank
+from arena_topo.diagnosis.sources import flight_recorder, nccl_ras, proc, py_spy, tcp
+from arena_topo.diagnosis.verdict import Absent, Backlog, Finding, Look, Rank
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.text.words import plural
 
@@ -61,7 +61,8 @@ class Found:
 class Evidence:
     """Looks at ranks, who was not seen, and what each pod printed, for those who keep it.
 
-    ``answers`` are those of the libraries of the collectives, in order of time.
+    ``answers`` are those of the libraries of the collectives, in order of time; ``backlogs`` are what waited
+    in connections between pods.
     """
 
     ranks: tuple[Rank, ...]
@@ -69,6 +70,7 @@ class Evidence:
     printed: tuple[tuple[str, bytes], ...] = ()
     has_stacks: bool = False
     answers: tuple[frozenset[Finding], ...] = ()
+    backlogs: tuple[Backlog, ...] = ()
 
 
 def find(pods: Sequence[PodAt], run: Run) -> Found:
@@ -88,13 +90,11 @@ def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evid
     """Look at all ranks *looks* times, at least twice, *pause* seconds apart, all pods at the same time."""
     of_first = sorted(found.by_pod, key=lambda pair: min((one.number for one in pair[1]), default=1 << 30))
     libraries = {pod.name for pod, _ in of_first[:_LIBRARIES_ASKED]}
-    script = f"{proc.LOOK}{py_spy.LOOK}{_LOOP}"
-    with_libraries = f"{nccl_ras.ASK}{flight_recorder.ASK}{_ASK_LIBRARIES}{script}wait\n"
     words = {
         pod.name: (
             "sh",
             "-c",
-            with_libraries if pod.name in libraries else script,
+            _LOOK_WITH_LIBRARIES if pod.name in libraries else _LOOK,
             "sh",
             str(looks),
             f"{pause:g}",
@@ -134,7 +134,9 @@ def look(found: Found, run: Run, *, looks: int = 10, pause: float = 0.5) -> Evid
     absent += _missing(found)
     printed = tuple((name, answer) for name, answer in answers.items() if isinstance(answer, bytes))
     has_stacks = any(rank.looks[0].stack for rank in ranks)
-    return Evidence(tuple(ranks), tuple(absent), printed, has_stacks, _findings(found, printed))
+    return Evidence(
+        tuple(ranks), tuple(absent), printed, has_stacks, _findings(found, printed), _backlogs(found, printed)
+    )
 
 
 _ASK_LIBRARIES = """( for number in 0 1; do
@@ -153,10 +155,16 @@ while [ $n -lt $looks ]; do
   [ $n -gt 0 ] && sleep $pause
   read up rest < /proc/uptime
   [ $n -gt 1 ] && [ ${up%.*} -ge $end ] && break
-  facts "$@"; stacks "$@"
+  facts "$@"; sockets; stacks "$@"
   n=$((n + 1))
 done
 """
+
+_LOOK = f"{proc.LOOK}{tcp.LOOK}{py_spy.LOOK}{_LOOP}"
+_LOOK_WITH_LIBRARIES = f"{nccl_ras.ASK}{flight_recorder.ASK}{_ASK_LIBRARIES}{_LOOK}wait\n"
+
+SCRIPTS = (proc.FIND, _LOOK, _LOOK_WITH_LIBRARIES)
+"""All that is run in containers, with numbers as arguments."""
 
 
 def read_looks(output: bytes) -> dict[int, tuple[Look, ...]]:
@@ -206,6 +214,16 @@ def _findings(found: Found, printed: Sequence[tuple[str, bytes]]) -> tuple[froze
             elif answer := nccl_ras.read_answer(texts):
                 said |= set(nccl_ras.find_behind(answer, size, numbers))
     return tuple(frozenset(answers[number]) for number in "01") if len(answers) == 2 else ()
+
+
+def _backlogs(found: Found, printed: Sequence[tuple[str, bytes]]) -> tuple[Backlog, ...]:
+    """Return what waited in connections between pods; nothing between pods that share an address."""
+    pods = [pod for pod, _ in found.by_pod] + [pod for pod, _ in found.silent]
+    by_address = {pod.address: (pod.name, pod.node) for pod in pods if pod.address}
+    if len(by_address) < len(pods):
+        # In the network of their nodes the sockets of one are those of all.
+        return ()
+    return tcp.read_backlogs(printed, by_address, {pod.name: pod.node for pod in pods})
 
 
 def merged(first: Evidence, second: Evidence) -> Evidence:

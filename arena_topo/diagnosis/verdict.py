@@ -103,6 +103,23 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waited in the connections of a pod to another one, each with its node.
+
+    Much was seen ``waiting`` in so many of its ``looks``, and anything ``unanswered`` in so many: sent again
+    and again.
+    """
+
+    pod: str
+    node: str
+    peer: str
+    peer_node: str
+    looks: int
+    waiting: int
+    unanswered: int
+
+
+@dataclass(frozen=True, slots=True)
 class Suspect:
     """A rank that is named, or a pod that does not answer (``rank`` is None), and what it was seen doing."""
 
@@ -543,6 +560,90 @@ def judge_findings(
     state = State.STUCK if is_still else State.WAITING
     suspects = tuple(_suspect(rank, behind[rank.number].what) for rank in named)
     return replace(verdict, state=state, message=clause, suspects=suspects, advice=_advice(suspects, state))
+
+
+# What waits in the network.
+
+_FEW_LOOKS = 4
+"""Looks at connections that are enough: each of a node counts."""
+_BUSY, _CALM = 0.6, 0.3
+"""Shares of looks in which data waits on a slow node's connections, on average, and at most on all others."""
+
+
+def judge_links(verdict: Verdict, ranks: Sequence[Rank], backlogs: Sequence[Backlog]) -> Verdict:
+    """Return *verdict* with the node whose data nobody acknowledges, or always waits to be sent.
+
+    It decides what the looks at *ranks* left open: where all of them wait, it is likely the network. A node
+    is named that is at one end of all such connections, where it is only one; its ranks are healthy.
+    """
+    dead = [one for one in backlogs if one.looks > 1 and one.unanswered == one.looks]
+    if dead and verdict.state in (State.WAITING, State.UNDECIDED, State.STUCK):
+        return _of_dead(verdict, dead)
+    shares = [share for rank in ranks if (share := _share_outside(rank)) is not None]
+    if (
+        verdict.state not in (State.HEALTHY, State.UNDECIDED)
+        or verdict.suspects
+        # Ranks that compute do not wait for the network.
+        or not shares
+        or len(shares) * 2 < len(ranks)
+        or median(shares) > _AT_MOST
+        or not (found := _busy_end(backlogs))
+    ):
+        return verdict
+    pods, node = found
+    clause = f"data between {node} and the others waits to be sent most of the time: its link may be slow"
+    slow = _of_network(verdict, clause, node, pods, "has connections that are never empty")
+    return replace(slow, state=State.SLOW)
+
+
+def _of_dead(verdict: Verdict, dead: Sequence[Backlog]) -> Verdict:
+    """Return *verdict* with between which nodes nothing is acknowledged."""
+    found = _at_one_end(dead)
+    if found is None:
+        nodes = sorted({node for one in dead for node in (one.node, one.peer_node)})
+        clause = f"data between {' and '.join(nodes)} is not acknowledged: the link of one of them is down"
+        # Of two nodes it is not known which; between more of them it is the network.
+        return replace(verdict, message=f"{verdict.message}; {clause}") if len(nodes) == 2 else verdict
+    pods, node = found
+    clause = f"data between {node} and the others is not acknowledged: its link is down, or it is"
+    if verdict.suspects:
+        return replace(verdict, message=f"{verdict.message}; {clause}")
+    what = "sends data that nobody acknowledges, and gets none"
+    return _of_network(verdict, f"{verdict.message}; {clause}", node, pods, what)
+
+
+def _busy_end(backlogs: Sequence[Backlog]) -> tuple[list[str], str] | None:
+    """Return the node whose connections mostly have data that waits, and its pods; no others' have."""
+    seen = [(one, one.waiting / one.looks) for one in backlogs if one.looks >= _FEW_LOOKS]
+    found = _at_one_end([one for one, share in seen if share >= _AT_MOST])
+    if not found:
+        return None
+    own = [share for one, share in seen if found[1] in (one.node, one.peer_node)]
+    others = [share for one, share in seen if found[1] not in (one.node, one.peer_node)]
+    return found if sum(own) >= _BUSY * len(own) and max(others, default=0.0) <= _CALM else None
+
+
+def _at_one_end(backlogs: Sequence[Backlog]) -> tuple[list[str], str] | None:
+    """Return the node that is at one end of all, and its pods; None where it is none, or not only one."""
+    ends = [{one.node, one.peer_node} for one in backlogs]
+    common = set.intersection(*ends) if ends else set()
+    others = set().union(*ends) - common
+    # With one other node it may as well be that one.
+    if len(common) != 1 or len(others) < 2 or "" in common:
+        return None
+    (node,) = common
+    at = {(one.pod, one.node) for one in backlogs} | {(one.peer, one.peer_node) for one in backlogs}
+    return sorted(pod for pod, where in at if where == node), node
+
+
+def _of_network(verdict: Verdict, clause: str, node: str, pods: Sequence[str], what: str) -> Verdict:
+    return replace(
+        verdict,
+        state=State.WAITING,
+        message=clause,
+        suspects=tuple(Suspect(None, pod, node, None, what) for pod in pods),
+        advice=f"look at the network of {node}: its interface, its cable and its port of the switch",
+    )
 
 
 # What those that are named have in common.

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from arena_topo.diagnosis.verdict import Suspect, Verdict
+from arena_topo.diagnosis.verdict import Group, State, Suspect, Verdict
+from arena_topo.errors import DocumentError
 from arena_topo.model.text.words import plural, printable, runs
 from arena_topo.output.text import fitted, tabulate
 
@@ -48,6 +49,33 @@ def _suspect_row(suspect: Suspect) -> tuple[str, ...]:
         _NONE if suspect.gpu is None else str(suspect.gpu),
         printable(suspect.doing),
     )
+
+
+def verdict_of(document: dict[str, Any]) -> Verdict:
+    """Return the answer that a *document* has, which anyone may have written. Raises ``DocumentError``."""
+    try:
+        return Verdict(
+            state=State(document["state"]),
+            message=str(document["message"]),
+            advice=str(document["advice"]),
+            suspects=tuple(
+                Suspect(
+                    each["rank"] if isinstance(each["rank"], int) else None,
+                    str(each["instance"]),
+                    str(each["node"]),
+                    each["gpu"] if isinstance(each["gpu"], int) else None,
+                    str(each["doing"]),
+                )
+                for each in document["suspects"]
+            ),
+            groups=tuple(
+                Group(str(each["doing"]), tuple(map(int, each["ranks"]))) for each in document["groups"]
+            ),
+            seconds=float(document["seconds"]),
+            shared=str(document["shared"]),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise DocumentError("the answer that was kept cannot be read") from error
 
 
 def why_document(name: str, namespace: str, verdict: Verdict) -> dict[str, Any]:

@@ -10,12 +10,14 @@ from hypothesis import strategies as st
 
 from arena_topo.diagnosis.verdict import (
     Absent,
+    Backlog,
     Finding,
     Frame,
     Rank,
     State,
     judge,
     judge_findings,
+    judge_links,
     judge_shared,
     judge_speed,
 )
@@ -431,3 +433,89 @@ def test_a_rack_or_a_node_is_named_where_all_of_it_is_late(
         assert verdict.advice.startswith("look at ")
     else:
         assert before == verdict
+
+
+def between(*pairs: tuple[int, int], waiting: int = 10, unanswered: int = 0) -> list[Backlog]:
+    """Return what waited in so many of ten looks, from the pod of one node to that of another."""
+    return [
+        Backlog(f"w{a}", f"n{a}", f"w{b}", f"n{b}", looks=10, waiting=waiting, unanswered=unanswered)
+        for a, b in pairs
+    ]
+
+
+DEAD = between((1, 2), (2, 3), waiting=10, unanswered=10)
+SLOW = between((1, 2), (2, 3))
+RING = between((0, 1), (1, 2), (2, 3), (3, 0))
+
+
+@pytest.mark.parametrize(
+    ("backlogs", "named"),
+    [
+        (DEAD, ["w2"]),
+        ([*DEAD, *between((0, 1), waiting=4)], ["w2"]),
+        (between((0, 1), (1, 2), (2, 3), (3, 0), waiting=10, unanswered=10), []),
+        (between((1, 2), (2, 3), waiting=5, unanswered=3), []),
+        ([], []),
+    ],
+    ids=["a node", "next to one that is busy", "all links", "some losses", "nothing"],
+)
+def test_a_node_is_named_whose_data_nobody_acknowledges(backlogs: list[Backlog], named: list[str]) -> None:
+    """Where all ranks wait alike; it may be slow, so that it is not called stuck."""
+    before = judge(waiting(16, but=()))
+    verdict = judge_links(before, waiting(16, but=()), backlogs)
+    assert named == [suspect.pod for suspect in verdict.suspects]
+    if named:
+        assert verdict.state is State.WAITING
+        assert verdict.message.startswith(f"{before.message}; data between n2 and the others is not ack")
+    else:
+        assert before == verdict
+
+
+def test_of_two_nodes_it_is_said_that_nothing_passes_between_them() -> None:
+    """It may be the link of either, so that none is named."""
+    before = judge(waiting(16, but=()))
+    verdict = judge_links(before, waiting(16, but=()), DEAD[:1])
+    assert (
+        f"{before.message}; data between n1 and n2 is not acknowledged: the link of one of them is down"
+        == verdict.message
+    )
+    assert () == verdict.suspects
+
+
+def test_ranks_that_are_named_stay_and_the_link_is_said_next_to_them() -> None:
+    """One that hangs sends nothing: both may be so."""
+    ranks = [*waiting(16, but=(5,)), rank(5, LOAD, LOAD)]
+    verdict = judge_links(judge(ranks), ranks, DEAD)
+    assert [5] == [suspect.rank for suspect in verdict.suspects]
+    assert "data between n2 and the others is not acknowledged" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("backlogs", "stack", "named"),
+    [
+        (SLOW, REDUCE, ["w2"]),
+        (SLOW, LOAD, []),
+        (RING, REDUCE, []),
+        ([*SLOW, *between((0, 1), waiting=2)], REDUCE, ["w2"]),
+        ([*SLOW, *between((0, 1), waiting=4)], REDUCE, []),
+        (between((1, 2), (2, 3), waiting=5), REDUCE, []),
+        (SLOW[:1], REDUCE, []),
+    ],
+    ids=[
+        "a node",
+        "ranks that compute",
+        "all alike",
+        "next to calm ones",
+        "next to busy ones",
+        "now and then",
+        "one of two",
+    ],
+)
+def test_a_slow_link_is_named_where_its_data_always_waits(
+    backlogs: list[Backlog], stack: tuple[Frame, ...], named: list[str]
+) -> None:
+    """Of ranks that are mostly in collectives; a job that fills all links has no slow one."""
+    ranks = [rank(number, stack, stack, moved=1 << 20) for number in range(16)]
+    verdict = judge_links(judge(ranks), ranks, backlogs)
+    assert named == [suspect.pod for suspect in verdict.suspects]
+    assert (State.SLOW if named else State.HEALTHY) is verdict.state

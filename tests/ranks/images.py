@@ -76,7 +76,8 @@ def build_images(folder: Path) -> dict[str, ImageSpec]:
     # What the name mpirun means differs by image, as it does by distribution.
     _write(mpich, "usr/local/bin/mpirun", '#!/bin/sh\nexec /usr/bin/mpirun.mpich "$@"\n', mode=0o755)
     shutil.copy(_PROGRAMS / "ranks.py", tensorflow / "opt/ranks/ranks.py")
-    shutil.copy(_PROGRAMS / "faulty.py", newer / FAULTY.lstrip("/"))
+    for program in ("faulty.py", "faults.py"):
+        shutil.copy(_PROGRAMS / program, newer / "opt/ranks" / program)
     _write(tensorflow, _PYTHON, _mpi4py(), mode=0o755)
     torch = folder / "torch"
     subprocess.run(["cp", "-a", str(base), str(torch)], check=True)

@@ -6,6 +6,7 @@ import subprocess
 from dataclasses import dataclass
 
 from arena_topo.model.plan_record import PlanRecord, decode, plan_text
+from tests.controlplane.errors import ControlPlaneError
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines.pods import MPIJOB, running
 from tests.controlplane.polling import eventually
@@ -96,6 +97,13 @@ class Jobs:
             ) from late
         assert 0 == outcome.code, outcome.err
         return outcome.out
+
+    def until_logged(self, name: str, words: str) -> None:
+        """Return once the log of a job has *words*."""
+        try:
+            eventually(lambda: words in self.arena("logs", name).out, f"{words!r} in the log of {name}")
+        except ControlPlaneError as late:
+            raise AssertionError(f"{late}\n{self.arena('logs', name)}\n{self.picture(name)}") from late
 
     def picture(self, name: str) -> str:
         """Return what a failed test shows of a job: its table, and the status of each pod."""

@@ -5,6 +5,7 @@ log, ``exec`` and ``attach``, through the API server.
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import termios
@@ -16,6 +17,9 @@ from tests.controlplane.polling import eventually
 from tests.ranks.jobs import Jobs, mpirun, ranks_in, running_ranks
 
 pytestmark = pytest.mark.usefixtures("nodes")
+
+_SILENCE_SECONDS = 60.0
+"""How long a terminal may print nothing before its test fails, with what it printed."""
 
 
 def test_commands_run_in_the_instances_of_a_job(jobs: Jobs) -> None:
@@ -60,6 +64,8 @@ def at_a_terminal(jobs: Jobs, name: str) -> None:
     def shows(words: bytes) -> None:
         """Read on until *words* come, behind those that came before."""
         while words not in printed:
+            ready, _, _ = select.select([near], [], [], _SILENCE_SECONDS)
+            assert ready, f"no {words!r} in {bytes(printed)!r}; exit code {process.poll()}"
             printed.extend(os.read(near, 1 << 16))
         del printed[: printed.index(words) + len(words)]
 
@@ -79,7 +85,8 @@ def at_a_terminal(jobs: Jobs, name: str) -> None:
         shows(f"of {name}-launcher".encode())
         # What is typed before the next prompt may be thrown away with the interrupted line.
         shows(b"# ")
-        os.write(near, b"echo sleep''s; sleep 600\n")
+        # In one process: between two commands the shell would take the interrupt, and the second would sleep.
+        os.write(near, b"sh -c \"echo sleep''s; exec sleep 600\"\n")
         shows(b"sleeps")
         os.write(near, b"\x03")
         shows(b"# ")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,9 +14,15 @@ from pathlib import Path
 import pytest
 
 from arena_topo.diagnosis.look import Evidence, Found, PodAt, find, look
-from arena_topo.diagnosis.verdict import State, judge, judge_speed
+from arena_topo.diagnosis.verdict import State, judge, judge_links, judge_speed
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from tests.controlplane.components import install
+from tests.controlplane.kube import Kube
+from tests.controlplane.machines.pods import MPIJOB
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.ranks import images
+from tests.e2e.controller.replicas import LEASE, replica
+from tests.ranks import faulty_nodes, images
 from tests.ranks.jobs import Jobs
 
 pytestmark = pytest.mark.usefixtures("rank_images")
@@ -149,6 +156,24 @@ def test_a_rank_that_comes_late_to_each_step_is_slow(tmp_path: Path) -> None:
         assert [CULPRIT] == eventually(slow, "the late rank to be called slow")
 
 
+def test_of_a_node_whose_link_is_dead_it_is_said_that_nothing_passes(tmp_path: Path) -> None:
+    """All ranks wait alike. It is named where two others send to it, else with the one that does."""
+    node = f"n{CULPRIT}"
+    with faulty_nodes.ranks("dead-link", tmp_path, culprit=CULPRIT, count=4, on=4) as group:
+
+        def is_told() -> bool:
+            evidence = group.seen()
+            verdict = judge(evidence.ranks, evidence.absent)
+            if verdict.suspects:
+                # A busy machine may answer late.
+                return False
+            verdict = judge_links(verdict, evidence.ranks, evidence.backlogs)
+            assert {suspect.node for suspect in verdict.suspects} <= {node}
+            return bool(re.search(rf"data between .*\b{node}\b.* is not acknowledged", verdict.message))
+
+        eventually(is_told, "the node to be shown")
+
+
 @pytest.mark.usefixtures("nodes")
 def test_why_names_the_rank_of_a_job_its_pod_and_its_node(jobs: Jobs, tmp_path: Path) -> None:
     """Through the API server; a further look calls it
@@ -158,7 +183,7 @@ def test_why_names_the_rank_of_a_job_its_pod_and_its_node(jobs: Jobs, tmp_path: 
         f"mpirun --allow-run-as-root --bind-to none -np 4 {sys.executable} {images.FAULTY} sleep {CULPRIT}"
     )
     jobs.submit("hangs", workers=2, gpus=2, image="openmpi5", command=command)
-    eventually(lambda: "running" in jobs.arena("logs", "hangs").out, "the ranks to run")
+    jobs.until_logged("hangs", "running")
     folder = tmp_path / "evidence"
     done = jobs.arena("why", "hangs", "--for", "2s", "--save", str(folder), "-o", "json")
 
@@ -170,8 +195,46 @@ def test_why_names_the_rank_of_a_job_its_pod_and_its_node(jobs: Jobs, tmp_path: 
         pod["spec"]["nodeName"] for pod in jobs.pods("hangs") if pod["metadata"]["name"] == "hangs-worker-1"
     }
     assert (CULPRIT, "hangs-worker-1", node) == (suspect["rank"], suspect["instance"], suspect["node"])
-    assert "load (faulty.py:" in suspect["doing"]
+    assert "load (faults.py:" in suspect["doing"]
     looks = (folder / "hangs-worker-1.looks").read_text("utf-8")
     assert "load (" in looks
     assert "mpirun" not in looks
     assert answer == json.loads((folder / "verdict.json").read_text("utf-8"))
+
+
+@pytest.fixture
+def lease(plane: ControlPlane) -> Iterator[None]:
+    """Make the namespace of the controller's Lease; no Lease is left there."""
+    if plane.kube.find("v1", "Namespace", CONTROLLER_NAMESPACE) is None:
+        plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
+    yield
+    plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
+
+
+@pytest.mark.usefixtures("nodes", "lease")
+def test_the_controller_keeps_what_it_saw_of_a_job_that_hangs_and_stops_it(
+    jobs: Jobs, kube: Kube, tmp_path: Path
+) -> None:
+    """With --on-hang: the job's log is silent, one rank is stuck, its evidence outlasts the ranks."""
+    command = (
+        f"mpirun --allow-run-as-root --bind-to none -np 4 {sys.executable} {images.FAULTY} sleep {CULPRIT}"
+    )
+    flags = ("--on-hang=30s:save-and-fail", "--pin=workers")
+    with replica(jobs.arena, "--hangs-in", jobs.namespace):
+        told = jobs.submit("hangs", *flags, workers=2, gpus=2, image="openmpi5", command=command)
+        assert "--on-hang" not in told.err
+
+        def is_stopped() -> bool:
+            return bool(kube.get(*MPIJOB, "hangs", jobs.namespace)["spec"]["runPolicy"]["suspend"])
+
+        eventually(is_stopped, "its end")
+    shown = jobs.arena("describe", "hangs").out
+    assert "hung since " in shown
+    assert f"for rank {CULPRIT} (hangs-worker-1, " in shown
+    folder = tmp_path / "evidence"
+    done = jobs.arena("why", "hangs", "--saved", "--save", str(folder), "-o", "json")
+
+    assert 8 == done.code, done.out + done.err
+    assert [CULPRIT] == [each["rank"] for each in json.loads(done.out)["suspects"]]
+    assert "load (" in (folder / "hangs-worker-1.looks").read_text("utf-8")
+    assert [] == [path.name for path in folder.iterdir() if "mpirun" in path.read_text("utf-8")]

@@ -41,6 +41,7 @@ class RunningPod:
         self._done = done
         self._folder = services.folder / pod["metadata"]["uid"]
         self._changed = threading.Condition()
+        self._hosts_lock = threading.Lock()
         self._place: Attachment | None = None
         self._removed = False
         self._failed = False
@@ -76,11 +77,14 @@ class RunningPod:
         place, names = self._place, self._services.names
         if place is None:
             return
-        text = names.hosts(self._pod, place.address, resolves=not held(self._pod, Knob.NAMES))
         # Its files may go at any moment: what is written is heard of by other threads than the one that ends
-        # the pod.
-        with suppress(FileNotFoundError), (self._folder / "hosts").open("r+") as file:
-            file.write(text)
+        # the pod. One of those writes at a time, or the older of two texts may be the one that stays.
+        with (
+            self._hosts_lock,
+            suppress(FileNotFoundError),
+            (self._folder / "hosts").open("r+") as file,
+        ):
+            file.write(names.hosts(self._pod, place.address, resolves=not held(self._pod, Knob.NAMES)))
             file.truncate()
 
     def container(self, namespace: str, pod: str, name: str) -> Container | None:

@@ -20,7 +20,7 @@ ORDER = RankOrder(named_from=0)
 WORKERS = 12
 RESIZES = (11, 12, 10, 12, 9, 11, 12, 8, 10, 12)
 # A node that is gone is missed within seconds, and those that are there are not waited for to be more.
-_RENDEZVOUS = "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
+RENDEZVOUS = "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=3"
 _FLAGS = ("--gputopology", f"--max-workers={WORKERS}", "--retry=100", "--nproc-per-node=1")
 
 
@@ -42,7 +42,7 @@ def test_ranks_are_those_of_the_plan_after_each_resize(
 ) -> None:
     """Pods and nodes, rank by rank: by torch itself, and by the program that takes its place elsewhere."""
     start_nodes(two_tiers([4, 4, 4]))
-    real = f"--rdzv-conf={_RENDEZVOUS} --no-python" if image == "genuine-torch" else ""
+    real = f"--rdzv-conf={RENDEZVOUS} --no-python" if image == "genuine-torch" else ""
     jobs.submit(
         "bert",
         *_FLAGS,

@@ -1,75 +1,27 @@
-"""Ranks that reduce in a loop, and one that does not come any more: ``faulty.py FAULT RANK``.
+"""Ranks of MPI that reduce in a loop, of which one has a fault: ``faulty.py FAULT RANK [NUMBERS]``.
 
-``FAULT``: ``none``, ``sleep``, ``stop`` (a signal), ``lock`` (it waits for itself), ``left`` (it left the
-loop), ``barrier`` (it waits in another collective), ``busy`` (it computes forever), ``compute`` (all of them
-compute in each step, long, and continue), ``late`` (it computes ten times as long as the others in each
-step).
+``FAULT`` is one of ``faults.py``; so many numbers are reduced in each step.
 """
 
-import os
-import signal
 import sys
-import threading
-import time
+from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from faults import run  # type: ignore[import-not-found]  # found next to this file when it runs
 from mpi4py import MPI
 
 world = MPI.COMM_WORLD
-fault, culprit = sys.argv[1], int(sys.argv[2])
-
-
-def compute(seconds: float) -> None:
-    """Use the processor for so long."""
-    ends = time.process_time() + seconds
-    while time.process_time() < ends:
-        pass
-
-
-def load() -> None:
-    """Wait for data that never come."""
-    time.sleep(3600)
-
-
-def take_lock() -> None:
-    """Wait for a lock that this very thread holds."""
-    lock = threading.Lock()
-    with lock, lock:
-        pass
+NUMBERS = int(sys.argv[3]) if len(sys.argv) > 3 and sys.argv[3].isdecimal() else 1
+sent, received = bytearray(8 * NUMBERS), bytearray(8 * NUMBERS)
 
 
 def step() -> None:
     """Reduce something over all ranks."""
-    world.allreduce(1)
+    if NUMBERS == 1:
+        world.allreduce(1)
+    else:
+        world.Allreduce([sent, MPI.DOUBLE], [received, MPI.DOUBLE])
 
 
-_WARM = 5
-"""Steps after which all connections between the ranks are made."""
-number = 0
-while True:
-    number += 1
-    if number == _WARM and world.rank == 0:
-        sys.stdout.write("running\n")
-        sys.stdout.flush()
-    if number > _WARM and world.rank == culprit:
-        match fault:
-            case "sleep":
-                load()
-            case "stop":
-                os.kill(os.getpid(), signal.SIGSTOP)
-            case "lock":
-                take_lock()
-            case "left":
-                break
-            case "barrier":
-                world.Barrier()
-            case "busy":
-                compute(3600)
-            case "late":
-                compute(0.2)
-            case _:
-                pass
-    if fault == "compute":
-        compute(0.3)
-    elif fault in ("none", "late"):
-        time.sleep(0.02)
-    step()
+run(sys.argv[1], culprit=int(sys.argv[2]), rank=world.rank, step=step, other=world.Barrier)
