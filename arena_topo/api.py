@@ -48,7 +48,14 @@ from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.job import Claim, Compute, JobSpec, PodOptions, RunOptions, RuntimeRef
 from arena_topo.model.job_view import Goal, JobStatus, JobView
 from arena_topo.model.objects import Object
-from arena_topo.model.placement_options import NodeLoss, Objective, Pin, TopologyPolicy, read_parallelism
+from arena_topo.model.placement_options import (
+    NodeLoss,
+    Objective,
+    Pin,
+    TopologyPolicy,
+    read_hang_rule,
+    read_parallelism,
+)
 from arena_topo.model.plan import Infeasible, Scaling, Verdict
 from arena_topo.model.plan_record import StartEstimate
 from arena_topo.model.reports import Comparison, Finding, Fragmentation
@@ -216,6 +223,7 @@ class Placing(TypedDict, total=False):
     require_topology: str
     prefer_topology: str
     spread_evenly: str
+    spares: int
     objective: Literal["bandwidth", "pack"]
     parallel: str
     coalesce: bool
@@ -233,24 +241,27 @@ class Submitting(Placing, total=False):
     gang_scheduler: str
     queue: str
     on_node_loss: Literal["wait", "suspend", "fail"]
+    on_hang: str
     expect_nodes: bool
     wait: Literal["placed", "running", "succeeded"]
     timeout: float
 
 
 def _plan_options(asked: Mapping[str, Any]) -> PlanOptions:
-    parallel = asked.get("parallel", "")
+    parallel, on_hang = asked.get("parallel", ""), asked.get("on_hang", "")
     return check_options(
         PlanOptions(
             policy=_word(TopologyPolicy, "topology_policy", asked.get("topology_policy", "best-effort")),
             required_level=asked.get("require_topology", ""),
             preferred_level=asked.get("prefer_topology", ""),
             spread_evenly=asked.get("spread_evenly", ""),
+            spares=asked.get("spares", 0),
             coalesce=asked.get("coalesce", False),
             objective=_word(Objective, "objective", asked.get("objective", "bandwidth")),
             share_gpus=asked.get("share_gpus", False),
             levels=tuple(asked.get("levels", ())),
             on_node_loss=_word(NodeLoss, "on_node_loss", asked.get("on_node_loss", "wait")),
+            on_hang=read_hang_rule(on_hang, "--on-hang") if on_hang else None,
             parallel=read_parallelism(parallel, "--parallel") if parallel else None,
         )
     )
@@ -628,8 +639,9 @@ class JobHandle:
         from arena_topo.jobs.lookup import described_job
         from arena_topo.output.job import described_document, job_page
 
-        view, events = described_job(self._session(), self.name)
-        text = job_page(view, events, datetime.now(UTC))
+        session = self._session()
+        view, events = described_job(session, self.name)
+        text = job_page(view, events, session.now())
         return Report(view, described_document(view, events), text)
 
     def logs(
@@ -649,35 +661,22 @@ class JobHandle:
         *instance* is one by name or workers by number, such as 0-3,7; *every* means all, *role* those of one.
         *tail* is a number of lines and *since* in seconds.
         """
-        from arena_topo.jobs.logs.follow import LogOptions, parse_instances, read
-        from arena_topo.jobs.logs.follow import follow as follow_log
-        from arena_topo.jobs.logs.many import CombinedLog
-        from arena_topo.jobs.logs.wait import LogTarget
+        from arena_topo.jobs.logs.follow import LogOptions, parse_instances
+        from arena_topo.jobs.logs.many import JobLogs
         from arena_topo.output.log_lines import line_document
 
-        session, waiter = self._session(), _waiter()
-        instances = parse_instances(instance, role, every=every)
         seconds = max(int(since), 1) if since else None
-        options = LogOptions(tail=tail, since=seconds, timestamps=True, previous=previous)
-        if instances.one:
-            target = LogTarget(instances.name_in(self.name), container)
-            lines = (
-                follow_log(session, self.name, target, options, waiter)
-                if follow
-                else read(session, self.name, target, options)
-            )
-        else:
-            log = CombinedLog(
-                session=session,
-                names=(self.name,),
-                instances=instances,
-                container=container,
-                options=options,
-                waiter=waiter,
-                report=lambda error: _log.warning(error.message),
-                most=_MOST_LOGS,
-            )
-            lines = log.follow() if follow else log.read()
+        logs = JobLogs(
+            session=self._session(),
+            names=(self.name,),
+            instances=parse_instances(instance, role, every=every),
+            container=container,
+            options=LogOptions(tail=tail, since=seconds, timestamps=True, previous=previous),
+            waiter=_waiter(),
+            report=lambda error: _log.warning(error.message),
+            most=_MOST_LOGS,
+        )
+        lines = logs.follow() if follow else logs.read()
         return (line_document(line, line.text) for line in lines)
 
     def why(self, again: float | None = None) -> "Report[Diagnosis]":

@@ -2,7 +2,7 @@
 
 ::
 
-    @dataclass(frozen=True, slots=True, kw_only=True)
+    @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
     class GetFlags:
         name: str = argument(metavar="JOB")
         output: str | None = option("-o", "--output", type=click.Choice(["wide", "json"]), help="Format.")
@@ -11,6 +11,7 @@
     @command("get", GetFlags)
     def get(flags: GetFlags) -> None: ...
 
+Flags are neither compared nor printed, and the methods for it would be a twentieth of a dry run's time.
 A field whose type is such a class itself (``KubeFlags``, ``MpiFlags``) brings all flags of that class; a
 command names in ``parts`` the fields for which it has a subclass, as ``submit`` has one for each kind of job.
 A field without a declaration is a value that the command's own click class left in the context's ``params``.
@@ -26,6 +27,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 
@@ -170,6 +172,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--priority",
         "--retry",
         "--on-node-loss",
+        "--on-hang",
         "--clean-task-policy",
         "--ttl-after-finished",
         "--running-timeout",
@@ -212,6 +215,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--require-topology",
         "--prefer-topology",
         "--spread-evenly",
+        "--spares",
         "--topology-levels",
         "--objective",
         "--coalesce",
@@ -572,9 +576,29 @@ def _completed(
 
 
 class FlagCommand(click.Command):
-    """A command with Go-style flags; a flag never swallows another flag as its value."""
+    """A command with Go-style flags; a flag never swallows another flag as its value.
+
+    *declared* returns its parameters. They are built when the command is used: a group has hundreds.
+    """
 
     context_class = PageContext
+
+    def __init__(
+        self, name: str, *, declared: Callable[[], list[click.Parameter]], **attributes: Any
+    ) -> None:
+        super().__init__(name, **attributes)
+        self._declared = declared
+        # click has none here yet; without them the ones below are found.
+        del self.params
+
+    @cached_property
+    def params(self) -> list[click.Parameter]:  # type: ignore[override]  # it can be written
+        """The parameters, in their order."""
+        return self.build_params()
+
+    def build_params(self) -> list[click.Parameter]:
+        """Build the parameters."""
+        return self._declared()
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, with those that every command has."""
@@ -604,20 +628,25 @@ class FlagCommand(click.Command):
         if not ctx.resilient_parsing:
             # After --help, which prints its page whatever a profile says.
             _defaults(ctx).profile.check_section(
-                _command_name(ctx), [name for one in options for name in one.opts]
+                words_of(ctx), [name for one in options for name in one.opts]
             )
         return rest
 
 
-def _command_name(ctx: click.Context) -> str:
+def words_of(ctx: click.Context) -> str:
     """Return the words of the command of *ctx* without the program's own, such as ``submit mpi``."""
-    return " ".join(ctx.command_path.split()[len(ctx.find_root().command_path.split()) :])
+    words: list[str] = []
+    # click's own path looks through all flags of all groups, each time.
+    while ctx.parent:
+        words.insert(0, ctx.info_name or "")
+        ctx = ctx.parent
+    return " ".join(words)
 
 
 def _setting_of(option: click.Option, ctx: click.Context) -> "Setting | None":
     # A profile that cannot be used is reported when a command runs, not while its line is completed.
     with suppress(*((UsageError,) if ctx.resilient_parsing else ())):
-        return _defaults(ctx).find(_command_name(ctx), option.opts, multiple=option.multiple)
+        return _defaults(ctx).find(words_of(ctx), option.opts, multiple=option.multiple)
     return None
 
 
@@ -648,8 +677,10 @@ def command(
         def callback(**values: Any) -> int | None:
             return run(_value(flags, values, parts))
 
-        params = _without_shared_names(parameters(flags, parts))
-        return cls(name, callback=callback, params=params, **{"help": run.__doc__, **attributes})
+        def params() -> list[click.Parameter]:
+            return _without_shared_names(parameters(flags, parts))
+
+        return cls(name, callback=callback, declared=params, **{"help": run.__doc__, **attributes})
 
     return declared
 

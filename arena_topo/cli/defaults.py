@@ -26,7 +26,8 @@ from arena_topo.cli.refused import refusal
 from arena_topo.errors import UsageError
 from arena_topo.files import LARGEST_SETTING, config_folder, home_folder, read_bytes
 
-VARIABLE = "ARENA_TOPO_PROFILE"
+_PREFIX = "ARENA_TOPO_"
+VARIABLE = f"{_PREFIX}PROFILE"
 """Names the profile where it is not in its usual place."""
 
 
@@ -83,7 +84,10 @@ def unknown_flag(key: str, setting: Setting, reason: str, hint: str, known: Iter
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What the user has set for all runs: read once for each of them."""
+    """What the user has set for all runs: read once for each of them.
+
+    ``env`` has the variables that begin as those of flags do.
+    """
 
     env: Mapping[str, str]
     profile: Profile
@@ -100,6 +104,9 @@ class Defaults:
 
     def variable(self, flags: Sequence[str], *, multiple: bool = False) -> Setting | None:
         """Return what the variable of a flag says; an empty one says nothing."""
+        # Nearly always there is none, and a command has a hundred flags.
+        if not self.env:
+            return None
         name = variable_of(flags)
         text = self.env.get(name)
         if not text:
@@ -110,7 +117,8 @@ class Defaults:
 
 def read_defaults(env: Mapping[str, str] = os.environ) -> Defaults:
     """Return what the user has set. Raises ``UsageError`` for a profile that cannot be used."""
-    return Defaults(env, read_profile(env), read_arena_config(env))
+    own = {name: text for name, text in env.items() if name.startswith(_PREFIX)}
+    return Defaults(own, read_profile(env), read_arena_config(env))
 
 
 def variable_of(flags: Sequence[str]) -> str:
@@ -120,7 +128,7 @@ def variable_of(flags: Sequence[str]) -> str:
     ``--hostNetwork`` is ``ARENA_TOPO_HOST_NETWORK``.
     """
     words = re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", key_of(flags))
-    return f"ARENA_TOPO_{words.upper()}"
+    return f"{_PREFIX}{words.upper()}"
 
 
 def key_of(flags: Sequence[str]) -> str:

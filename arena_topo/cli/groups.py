@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import click
 from click.exceptions import NoSuchCommand
 
-from arena_topo.cli.declare import CONNECTION, PageContext, help_all, shows_all
+from arena_topo.cli.declare import CONNECTION, PageContext, help_all, shows_all, words_of
 
 
 class CommandGroup(click.Group):
@@ -109,8 +109,7 @@ def _refused(ctx: click.Context, name: str) -> click.Command | None:
     """Return a command that refuses *name* and all that follows; None for an unknown name."""
     from arena_topo.cli.refused import refusal
 
-    own = len(ctx.find_root().command_path.split())
-    error = refusal(" ".join([*ctx.command_path.split()[own:], name]))
+    error = refusal(f"{words_of(ctx)} {name}".lstrip())
     if error is None:
         return None
 

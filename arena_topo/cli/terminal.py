@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -232,7 +233,11 @@ class Elapsed:
         self._began: float | None = None
 
     def sleep(self, seconds: float) -> None:
-        """Sleep for some *seconds*."""
+        """Sleep for some *seconds*; only the main thread draws."""
+        # The terminal has one line for it: what one of many logs waits for would overwrite the others.
+        if threading.current_thread() is not threading.main_thread():
+            self._sleep(seconds)
+            return
         end = self._clock() + seconds
         try:
             while (left := end - self._clock()) > 0:

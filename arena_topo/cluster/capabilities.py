@@ -8,7 +8,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import chain
 from typing import TypeVar
 
@@ -24,10 +23,11 @@ from arena_topo.kube.resources import (
     Resource,
     admission_bindings,
     admission_policies,
+    resource_of,
     resource_slices,
 )
 from arena_topo.kube.served import ServedApis
-from arena_topo.kube.session import Session, items_of
+from arena_topo.kube.session import Session, is_unserved, items_of
 from arena_topo.model.gang import ClusterFacts, Policy, Program, WaitingRoom
 from arena_topo.model.keys import (
     ACK_SCHEDULE,
@@ -36,6 +36,7 @@ from arena_topo.model.keys import (
     CONTROLLER,
     CONTROLLER_NAMESPACE,
     GPU_RESOURCES,
+    HANGS_IN,
     NVIDIA_GPU,
 )
 from arena_topo.model.kind import Kind, api_version
@@ -58,8 +59,17 @@ def controller_runs(session: Session) -> bool:
     # Without a controller there is no Lease, and no right to look was given.
     except (ArenaTopoError, ValueError):
         return False
-    now = session.server_time or datetime.now(UTC)
+    now = session.now()
     return bool(spec.get("holderIdentity")) and abs((now - renewed).total_seconds()) < TAKES_OVER
+
+
+def looks_at_ranks(session: Session, namespace: str) -> bool:
+    """Whether the controller says that it looks at the ranks of jobs in *namespace* that ask for it."""
+    try:
+        meta = session.get(LEASES.path(CONTROLLER_NAMESPACE, CONTROLLER)).get("metadata") or {}
+    except ArenaTopoError:
+        return False
+    return namespace in str((meta.get("annotations") or {}).get(HANGS_IN) or "").split(",")
 
 
 # Namespaces whose objects are taken for what the cluster's admins have installed.
@@ -413,7 +423,26 @@ def detect_with_access(session: Session) -> ClusterFacts:
     """Return what ``detect`` finds, who decides on jobs that wait, and what the caller may do."""
     facts = detect(session)
     access = review_access(session, facts.groups, facts.pod_groups, session.namespace)
-    return replace(facts, waiting=waiting_room(session), access=access)
+    room = waiting_room(session)
+    limits = _limits_controller(session) if room and room.controller else None
+    return replace(facts, waiting=room, controller_limited=limits, access=access)
+
+
+def _limits_controller(session: Session) -> bool | None:
+    """Whether an admission policy keeps the controller's token to what the controller writes.
+
+    None where the user may not look, and where the server is too old for such policies.
+    """
+    kind, version = "ValidatingAdmissionPolicy", f"{admission.GROUP}/v1"
+    try:
+        session.get(resource_of(version, kind).path(name=CONTROLLER))
+        binding = session.get(resource_of(version, f"{kind}Binding").path(name=CONTROLLER))
+    except Forbidden:
+        return None
+    except NotFound as error:
+        return None if is_unserved(error) else False
+    actions = _spec(binding).get("validationActions")
+    return isinstance(actions, list) and "Deny" in actions
 
 
 def detect(session: Session, *, kind: Kind | None = None) -> ClusterFacts:

@@ -16,6 +16,7 @@ from arena_topo.gang.auto import choose_backend
 from arena_topo.kube.resources import CONFIG_MAPS, SELF_SUBJECT_REVIEWS
 from arena_topo.kube.session import Session
 from arena_topo.model.gang import AccessReview, ClusterFacts
+from arena_topo.model.keys import CONTROLLER
 from arena_topo.model.kind import Kind
 from arena_topo.model.reports import Finding, State
 from arena_topo.model.text.words import plural
@@ -23,6 +24,7 @@ from arena_topo.pin.admission import VERSION
 
 _OPERATOR = "https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.2/deploy/v2beta1/mpi-operator.yaml"
 _SETUP = "arena-topo cluster setup --apply"
+_CONTROLLER_SETUP = "arena-topo controller manifest --image IMAGE | kubectl apply -f -"
 _LIST_DEPLOYMENTS = "GET /apis/apps/v1/deployments"
 _MAY_LIST_DEPLOYMENTS = "kubectl auth can-i list deployments -A"
 _GANG_SCHEDULERS = ("volcano", "koordinator", "kai", "yunikorn", "coscheduling", "kueue")
@@ -395,7 +397,7 @@ def _waiting_jobs(subject: Subject) -> CheckResult | None:
             state=State.PROBLEM,
             found=f"{names} asks our planner, and no controller answers",
             follows="these queues admit nothing",
-            command="arena-topo controller manifest --image IMAGE | kubectl apply -f -",
+            command=_CONTROLLER_SETUP,
         )
     if room.quota != room.gpus:
         more = room.quota > room.gpus
@@ -411,6 +413,17 @@ def _waiting_jobs(subject: Subject) -> CheckResult | None:
         state=State.OK,
         found=f"{names} asks our planner, and the controller answers",
         follows="a job starts on its planned nodes once it has quota",
+    )
+
+
+def _controller_token(subject: Subject) -> CheckResult | None:
+    if subject.facts.controller_limited is not False:
+        return None
+    return CheckResult(
+        state=State.ABSENT,
+        found="no admission policy limits what it can change",
+        follows="a process that gets hold of it can change every job and delete every pod of the cluster",
+        command=_CONTROLLER_SETUP,
     )
 
 
@@ -464,6 +477,11 @@ _CHECKS = (
         "Waiting jobs",
         "ClusterQueues, AdmissionChecks, the controller's Lease, and the GPUs of the nodes",
         _waiting_jobs,
+    ),
+    _Check(
+        "Controller's token",
+        f"ValidatingAdmissionPolicy {CONTROLLER} and its binding",
+        _controller_token,
     ),
     _Check("Pins of workers", "the admission policy, and the schema of MPIJob", _pins_of_workers),
     _Check(

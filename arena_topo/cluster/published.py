@@ -18,7 +18,6 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from enum import Enum
 
 from arena_topo.cluster.snapshot import take_snapshot
@@ -140,7 +139,7 @@ def read_published(session: Session, levels: Sequence[str] = ()) -> Snapshot | N
         return None
     snapshot = _unpacked(parts)
     warnings = list(snapshot.warnings)
-    now = session.server_time or datetime.now(UTC)
+    now = session.now()
     try:
         age = (now - parse_instant(snapshot.taken)).total_seconds()
     except ValueError as error:

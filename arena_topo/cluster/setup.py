@@ -77,7 +77,8 @@ TOPOLOGY_RULES = [
     rule("scheduling.k8s.io", "priorityclasses", "get"),
     rule(
         "admissionregistration.k8s.io",
-        "mutatingadmissionpolicies mutatingadmissionpolicybindings",
+        "mutatingadmissionpolicies mutatingadmissionpolicybindings "
+        "validatingadmissionpolicies validatingadmissionpolicybindings",
         "get",
     ),
 ]

@@ -24,7 +24,7 @@ whole job, and queues it again.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import chain
 
 from arena_topo.controller import workloads
@@ -83,13 +83,24 @@ from arena_topo.model.kind import Loose
 from arena_topo.model.moves import moves_text
 from arena_topo.model.objects import Object
 from arena_topo.model.placement_options import NodeLoss
-from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage, placed_text
+from arena_topo.model.plan_record import (
+    MOST_WORKERS,
+    Enforcement,
+    GpuEnforcement,
+    PlanRecord,
+    Slot,
+    Stage,
+    placed_text,
+)
 from arena_topo.model.text.quantity import parse_instant
 from arena_topo.planner.queue import RunningJob, Unreserved
 from arena_topo.planner.reservations import OtherPlan, without_reserved
 
 _LONGEST_WRITE = 10.0
 """Seconds after which a write has been seen, or has failed: its request has ended by then."""
+
+_STARTS_FOR = timedelta(minutes=2)
+"""How long after its admission the pods of a job may be created; one that comes later replaces another."""
 
 _LOST_FOR = 10.0
 """Seconds for which a node has to be lost before its job moves: nodes come back, and pods are recreated."""
@@ -181,6 +192,7 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         actions = [*self._activated(now)]
         # Before anybody who waits gets what is free.
         view = _View(state, others, now)
+        actions += self._hung(view)
         actions += self._made_whole(view)
         with self.faults.at({"kind": "pods that have failed"}):
             actions += self.mover.replaced(state, self.nodes, self._running_job)
@@ -413,6 +425,9 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         if planned is None or not nodes:
             return _ready("it runs")
         count = sum(replicas.count for replicas in planned.roles)
+        # Anyone may ask for two billion pods of which some run: no plan has so many workers.
+        if count > MOST_WORKERS:
+            return _ready("it runs")
         slots = tuple(Slot(number, nodes.get(number, ""), None) for number in range(count))
         record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.ADMISSION)
         return _ready("it runs", pod_set_updates(planned, record, {}))
@@ -495,6 +510,16 @@ class CheckReconciler(Reconciler[_SentAnswer]):
             return ""
         return workload.uid if workload.planned.kind.kind.lower() == word else ""
 
+    def _hung(self, view: _View) -> Iterator[Action]:
+        """Stop the jobs that hang, and are to fail then."""
+        known = (uid for uid in self.hung if uid in self._held and uid in self._workloads)
+        self.hung = {uid: self.hung[uid] for uid in known if _runs(self._workloads[uid])}
+        for uid, why in self.hung.items():
+            if self._may_send(uid):
+                workload = self._workloads[uid]
+                actions = self._withdraw(workload, why, view.now, rejects=True, reason="Hung")
+                yield from self.isolated(uid, self._at(uid), actions)
+
     def _made_whole(self, view: _View) -> Iterator[Action]:
         """Move the lost workers of jobs that have started, and delete pods that keep new ones from coming."""
         # Hundreds of jobs may be about to start: those that miss nothing but pods are looked at again only
@@ -543,8 +568,12 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         )
         after = self.mover.placed(uid, Replacement(planned.job, before, workers, plan.bound), left)
         if isinstance(after, Refusal):
-            if (loss := options_of(planned).on_node_loss) is not NodeLoss.WAIT:
-                rejects = loss is NodeLoss.FAIL
+            loss = options_of(planned).on_node_loss
+            # Of a gang that has never run as a whole nothing is lost, and half of it would only hold GPUs:
+            # such as one that got its answer from a leader that was no longer the leader.
+            starts = self._is_starting(workload, workers)
+            if loss is not NodeLoss.WAIT or starts:
+                rejects = loss is NodeLoss.FAIL and not starts
                 yield from self._withdraw(workload, f"{why}; {after.reason}", now, rejects=rejects)
                 return
             if not after.is_told and self.may_explain(uid):
@@ -576,6 +605,20 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         self._held[uid] = as_plan(workload, record, pods)
         self._stale.add(uid)
 
+    def _is_starting(self, workload: Workload, workers: frozenset[int]) -> bool:
+        """Whether pods of *workers* that have no node yet are the first ones of their job."""
+        if not workload.admitted_since:
+            return True
+        admitted = parse_instant(workload.admitted_since)
+        pods = numbered(workload, self._pods.get(workload.job_key, {}).values())
+        # The pods of thousands of workers take a while to be created.
+        return any(
+            not node_of(pod) and parse_instant(created) - admitted < _STARTS_FOR
+            for worker in workers
+            for pod in pods.get(worker, ())
+            if (created := pod["metadata"].get("creationTimestamp"))
+        )
+
     def _withdrawn(self, view: _View) -> Iterator[Action]:
         """Withdraw answers whose nodes have been lost for a while, or move workers if that is enough."""
         snapshot, others, now = view.state.snapshot, view.others, view.now
@@ -602,7 +645,7 @@ class CheckReconciler(Reconciler[_SentAnswer]):
             yield from self.isolated(uid, self._at(uid), actions)
 
     def _withdraw(
-        self, workload: Workload, why: str, now: datetime, *, rejects: bool = False
+        self, workload: Workload, why: str, now: datetime, *, rejects: bool = False, reason: str = "NodeLost"
     ) -> Iterator[Action]:
         """Withdraw the answer to *workload*, and say *why*; a rejected job does not start again."""
         message = f"{why}: the job is {'stopped' if rejects else 'planned again'}"
@@ -610,8 +653,7 @@ class CheckReconciler(Reconciler[_SentAnswer]):
         # What it holds counts until Kueue has evicted it.
         yield self._answer(workload, retry, now, record=self._held[workload.uid].record)
         if workload.planned:
-            reason = "NodeLost" if rejects else "Moved"
-            yield Notice(workload.planned.job, reason, message, NoticeKind.WARNING)
+            yield Notice(workload.planned.job, reason if rejects else "Moved", message, NoticeKind.WARNING)
 
     def _ends(self, uid: str, now: datetime) -> datetime | None:
         workload = self._workloads.get(uid)
@@ -619,6 +661,12 @@ class CheckReconciler(Reconciler[_SentAnswer]):
             return None
         began = parse_instant(workload.admitted_since) if workload.admitted_since else now
         return max(began + workload.runs_for, now)
+
+
+def _runs(workload: Workload) -> bool:
+    """Whether a job runs by our answer."""
+    ready = workload.entry.state is CheckState.READY
+    return bool(workload.admitted_since and ready and not (workload.leaves or workload.finished))
 
 
 def is_movable(workload: Workload) -> bool:

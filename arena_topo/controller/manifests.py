@@ -3,6 +3,8 @@
 docs/reference/permissions.md says what each rule is for.
 """
 
+from collections.abc import Sequence
+
 from arena_topo.cluster.permissions import (
     RBAC_GROUP,
     account_subject,
@@ -61,6 +63,14 @@ NAMESPACE_RULES = [
 ]
 """In its own namespace: the Lease by which one replica decides, and what it publishes of the cluster."""
 
+HANG_RULES = [
+    rule("core", "pods", "get"),
+    rule("core", "pods/exec", "get create"),
+    rule("core", "pods/log", "get"),
+    rule("core", "configmaps", "create"),
+]
+"""In namespaces whose admin allows it: to look at the ranks of jobs that ask for it, and keep what it saw."""
+
 READER_RULES = [
     rule("coordination.k8s.io", "leases", "get", CONTROLLER),
     rule("core", "configmaps", "get", *PART_NAMES),
@@ -75,12 +85,13 @@ def controller_objects(
     publish: Detail = Detail.USAGE,
     metrics_port: int = 0,
     policy: bool = True,
+    hangs_in: Sequence[str] = (),
 ) -> list[Object]:
     """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds.
 
     *publish* is how much all users may read of the use of GPUs. Prometheus reads metrics at *metrics_port*,
     unless it is 0. RBAC lets the controller patch jobs and pods, and the *policy* narrows that to what it
-    writes.
+    writes. In the namespaces *hangs_in* it may look at the ranks of jobs that ask for it.
     """
     meta = named(CONTROLLER, _LABELS, CONTROLLER_NAMESPACE)
     account = service_account(meta)
@@ -104,6 +115,7 @@ def controller_objects(
         binding(meta, subject, own_role),
         reader,
         binding(reader["metadata"], everybody, reader),
+        *(item for namespace in hangs_in for item in _look_at_ranks(namespace, subject)),
         *(policy_objects(_LABELS) if policy else ()),
         {
             "apiVersion": "policy/v1",
@@ -120,7 +132,7 @@ def controller_objects(
                 "selector": {"matchLabels": _SELECTED},
                 "template": {
                     "metadata": {"labels": _LABELS, **_scraped(metrics_port)},
-                    "spec": _pod(image, reserve_after, publish, metrics_port),
+                    "spec": _pod(image, reserve_after, publish, metrics_port, hangs_in),
                 },
             },
         },
@@ -134,7 +146,15 @@ def _scraped(port: int) -> Object:
     return {"annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}}
 
 
-def _pod(image: str, reserve_after: float, publish: Detail, metrics_port: int) -> Object:
+def _look_at_ranks(namespace: str, subject: Object) -> list[Object]:
+    """Return the role by which the controller looks at ranks in *namespace*, and its binding."""
+    looks = role(named(f"{CONTROLLER}-hangs", _LABELS, namespace), HANG_RULES)
+    return [looks, binding(looks["metadata"], subject, looks)]
+
+
+def _pod(
+    image: str, reserve_after: float, publish: Detail, metrics_port: int, hangs_in: Sequence[str]
+) -> Object:
     container: Object = {
         "name": "controller",
         "image": image,
@@ -148,6 +168,7 @@ def _pod(image: str, reserve_after: float, publish: Detail, metrics_port: int) -
             "capabilities": {"drop": ["ALL"]},
         },
     }
+    container["args"] += [word for namespace in hangs_in for word in ("--hangs-in", namespace)]
     if metrics_port:
         container["args"] += ["--metrics-port", str(metrics_port)]
         container["ports"] = [{"name": "metrics", "containerPort": metrics_port}]

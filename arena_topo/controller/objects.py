@@ -21,6 +21,7 @@ from arena_topo.jobs.other_plans import entries_of_plan
 from arena_topo.kinds.elastic import pods_of_job, worker_range
 from arena_topo.model.keys import (
     ARENA_REQUESTED_GPUS,
+    BATCH_JOB_NAME,
     CLAIMED_GPUS,
     COMPLETION_INDEX,
     ELASTIC,
@@ -58,7 +59,7 @@ _NAMES = (
 
 _LABELS_OF_MEMBERS = (
     PLANNED, PLANNED_KIND, OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_TYPE, OPERATOR_REPLICA_INDEX,
-    COMPLETION_INDEX, JOBSET_NAME, JOBSET_JOB_INDEX, JOBSET_ROLE,
+    BATCH_JOB_NAME, COMPLETION_INDEX, JOBSET_NAME, JOBSET_JOB_INDEX, JOBSET_ROLE,
 )  # fmt: skip
 """The labels that say which pod of which job a pod is."""
 
@@ -95,7 +96,9 @@ def trimmed_pod(pod: Object) -> Object:
     kept_annotations = {
         key: annotations[key] for key in (*POD_ANNOTATIONS, CLAIMED_GPUS, PODS_PER_JOB) if key in annotations
     }
-    metadata = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in meta}
+    # When a pod was created is only read of those without a node, which are few.
+    names = _NAMES if not spec.get("nodeName") else ("name", "namespace", "uid", "resourceVersion")
+    metadata = {key: meta[key] for key in names if meta.get(key) is not None}
     return {
         "metadata": {
             **metadata,

@@ -22,7 +22,7 @@ from datetime import datetime
 from functools import partial
 from types import MappingProxyType
 
-from arena_topo.controller.lost import Refusal, losses, move_of, waiting_move
+from arena_topo.controller.lost import NodeState, Refusal, losses, move_of, node_of, waiting_move
 from arena_topo.controller.objects import (
     RETRY_AFTER,
     Action,
@@ -36,7 +36,7 @@ from arena_topo.controller.reconciler import Candidate, Reconciler
 from arena_topo.controller.state import ClusterState, JobName, PlannedJob
 from arena_topo.jobs.enforce import uuids_of
 from arena_topo.jobs.lookup import ServedJob
-from arena_topo.jobs.options import options_from_annotation
+from arena_topo.jobs.options import options_from_annotation, with_fewer_spares
 from arena_topo.jobs.other_plans import LATEST_CONFIRMATION, age_of_plan, settled
 from arena_topo.jobs.plan import UNREADABLE, hostnames_of
 from arena_topo.jobs.reserve import written_now
@@ -189,7 +189,7 @@ class PlanReconciler(Reconciler[_SentPlan]):
             return
         if record.stage is Stage.CONFIRMED:
             self.in_flight.pop(uid, None)
-            yield from self._keep_in_place(job, view)
+            yield from self._hung(job, view) if uid in self.hung else self._keep_in_place(job, view)
         elif record.stage is Stage.SUSPENDED:
             # Its user stopped it, or a node that it has lost.
             self.in_flight.pop(uid, None)
@@ -203,6 +203,9 @@ class PlanReconciler(Reconciler[_SentPlan]):
             yield from following
         elif sent or record.stage is Stage.WAITING or self._is_abandoned(job, view):
             self.in_flight.pop(uid, None)
+            # As long as a pod is left, some templates take no other pins; nobody else deletes these.
+            dead = [(number, pod) for number, pod in job.pods.items() if node_of(pod) in self.nodes.gone]
+            yield from self.mover.deleted(uid, dead)
             waiting.append(job)
 
     def failed(self, action: Action, after: float = RETRY_AFTER) -> None:
@@ -222,6 +225,11 @@ class PlanReconciler(Reconciler[_SentPlan]):
     def _view(self, state: ClusterState, now: datetime, held: Mapping[str, OtherPlan]) -> _View:
         snapshot, plans = state.snapshot, state.plans(now)
         jobs = {**state.ledger.growing, **state.ledger.unsettled}
+        # Of a job that runs nothing else is left to decide.
+        running = ((uid, state.ledger.jobs.get(uid)) for uid in self.hung)
+        hung = {uid: job for uid, job in running if job and _may_be_stopped(job)}
+        self.hung = {uid: self.hung[uid] for uid in hung}
+        jobs |= hung
         self.warnings = [job.problem for job in jobs.values() if job.problem]
         for uid, sent in self.in_flight.items():
             # What was sent counts from then on: the next decision must not give it to another job.
@@ -389,6 +397,10 @@ class PlanReconciler(Reconciler[_SentPlan]):
             yield self._send(job, record, view)
             yield Notice(job.job, "Waiting", reason)
 
+    def _hung(self, job: PlannedJob, view: _View) -> Iterator[Action]:
+        """Stop *job*, which hangs, and is to fail then."""
+        return self._stopped(job, NodeLoss.FAIL, self.hung[job.uid], view, "Hung")
+
     def _keep_in_place(self, job: PlannedJob, view: _View) -> Iterator[Action]:
         """Release gated workers to their nodes, and move those whose nodes are lost."""
         record = _record(job)
@@ -469,13 +481,22 @@ class PlanReconciler(Reconciler[_SentPlan]):
         # The slots of those that stay, and are not bound yet, are compared again together with the new ones.
         yield self._send(job, after, view, _unbound(job), move_of(record, after, lost, why, view.now))
 
-    def _stopped(self, job: PlannedJob, loss: NodeLoss, why: str, view: _View) -> Iterator[Action]:
-        """Suspend *job*, which has lost workers that have no room: it waits for its place again, or not."""
+    def _stopped(
+        self, job: PlannedJob, loss: NodeLoss, why: str, view: _View, reason: str = "NodeLost"
+    ) -> Iterator[Action]:
+        """Suspend *job*, which hangs or has lost workers: it waits for its place again, or not."""
         stage = Stage.WAITING if loss is NodeLoss.SUSPEND else Stage.SUSPENDED
-        record = replace(_unplaced(_record(job)), stage=stage, waiting_reason=why)
+        before = _record(job)
+        gone = {slot.node for slot in before.taken if self.nodes.state_of(slot.node) is not NodeState.OPEN}
+        record = replace(
+            _unplaced(before),
+            stage=stage,
+            waiting_reason=why,
+            requested_options=with_fewer_spares(before.requested_options, len(gone)),
+        )
         yield replace(self._send(job, record, view), stops=True)
         word = "queued again" if loss is NodeLoss.SUSPEND else "stopped"
-        yield Notice(job.job, "NodeLost", f"{word}: {why}", NoticeKind.WARNING)
+        yield Notice(job.job, reason, f"{word}: {why}", NoticeKind.WARNING)
 
 
 def _running(state: ClusterState, name: JobName) -> str:
@@ -484,6 +505,11 @@ def _running(state: ClusterState, name: JobName) -> str:
     if job is None or job.ended or not job.is_ours or _record(job).stage is not Stage.CONFIRMED:
         return ""
     return job.uid
+
+
+def _may_be_stopped(job: PlannedJob) -> bool:
+    """Whether *job* is one of ours, and runs."""
+    return job.is_ours and not job.ended and _record(job).stage is Stage.CONFIRMED
 
 
 def _is_unplaced(job: PlannedJob) -> bool:

@@ -4,7 +4,7 @@ RBAC grants whole objects: to write plans, the token may patch every job, and to
 The policy compares each object that it writes with the one before. Of an MPIJob with a plan, for example,
 only these may differ, and of a job without a plan nothing may::
 
-    metadata.annotations: arena-topo.dev/plan, arena-topo.dev/moves
+    metadata.annotations: arena-topo.dev/plan, arena-topo.dev/moves, arena-topo.dev/hang
     spec.runPolicy.suspend
     spec.mpiReplicaSpecs.*.template          lists of pins, node affinity and spread by host, three variables
     spec.mpiReplicaSpecs.Worker.replicas     of an elastic job, within its bounds
@@ -18,6 +18,8 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from arena_topo.cluster.published import PART_NAMES
+from arena_topo.diagnosis.look import SCRIPTS
+from arena_topo.jobs.evidence import EVIDENCE
 from arena_topo.kinds.table import KINDS
 from arena_topo.kinds.trainjob import MANAGER
 from arena_topo.manifest.plan_on_job import SHARED_GPU_ENV
@@ -29,12 +31,12 @@ from arena_topo.model.keys import (
     ELASTIC,
     GANG_GATE,
     HAMI_USE_GPUS,
+    HANG,
     HOSTNAME,
     KUEUE_QUEUE,
+    LAUNCHER_OF,
     MANAGED_BY,
     MOVES,
-    OPERATOR_JOB_NAME,
-    OPERATOR_JOB_ROLE,
     OUR_DOMAIN,
     OWN_NAME,
     PIN_CLAIMS,
@@ -104,6 +106,7 @@ _JOBS = {(kind.group, kind.plural): kind for kind in reversed(KINDS) if kind.sus
 def _resource_rules() -> Iterator[Object]:
     """Yield all that the controller's roles let it write."""
     yield _rule("", ("pods",), "UPDATE", "DELETE")
+    yield _rule("", ("pods/exec",), "CONNECT")
     yield _rule("", ("events",), "CREATE")
     yield _rule("", ("configmaps",), "CREATE", "UPDATE")
     yield _rule("coordination.k8s.io", ("leases",), "CREATE", "UPDATE")
@@ -127,13 +130,20 @@ def _validations() -> Iterator[_Validation]:
     yield from _of_pods()
     yield from _of_queues()
     # RBAC limits creations to a namespace, and not to names.
-    own = {"leases": [CONTROLLER], "configmaps": [*PART_NAMES]}
-    for plural, names in own.items():
-        yield (
-            _to(plural),
-            f"request.namespace == '{CONTROLLER_NAMESPACE}' && {_NOW}.metadata.name in {names}",
-            "write its own Lease, and the ConfigMaps that it publishes",
-        )
+    at_home = f"request.namespace == '{CONTROLLER_NAMESPACE}' && {_NOW}.metadata.name in"
+    evidence = _all(
+        "request.operation == 'CREATE'",
+        f"{_NOW}.metadata.name.endsWith('{EVIDENCE}')",
+        f"size({_NOW}.metadata.?ownerReferences.orValue([])) == 1",
+        f"{_NOW}.?immutable.orValue(false)",
+    )
+    yield _to("leases"), f"{at_home} {[CONTROLLER]}", "write its own Lease"
+    yield (
+        _to("configmaps"),
+        f"{at_home} {[*PART_NAMES]} || {evidence}",
+        "write the ConfigMaps that it publishes, and evidence of hung jobs, once",
+    )
+    yield (_to("pods/exec"), _looks_only(), "run in containers what shows what ranks do, and nothing else")
     yield (
         _to("events"),
         f"{_NOW}.?source.?component.orValue('') == '{CONTROLLER}'",
@@ -152,6 +162,18 @@ def _validations() -> Iterator[_Validation]:
             f" && !{asked}.?adminAccess.orValue(false)))",
         ),
         f"create and delete ResourceClaims for the GPUs of planned jobs, of the class {DRA_GPU}",
+    )
+
+
+def _looks_only() -> str:
+    """Return the condition that a command is one of ours with numbers as arguments, and reads no input."""
+    scripts = ", ".join(map(json.dumps, SCRIPTS))
+    command = f"{_NOW}.command"
+    return _all(
+        f"!{_NOW}.?stdin.orValue(false) && !{_NOW}.?tty.orValue(false)",
+        f"size({command}) > 2 && {command}[0] == 'sh' && {command}[1] == '-c' && {command}[2] in [{scripts}]",
+        # The name of the script is the word after it.
+        f"{command}.all(w, w in ['sh', '-c', {scripts}] || w.matches('^[0-9.]{{1,12}}$'))",
     )
 
 
@@ -204,15 +226,13 @@ def _of_jobs() -> Iterator[_Validation]:
 
 def _of_pods() -> Iterator[_Validation]:
     is_planned = f"{_LABELS}[?'{PLANNED}'].orValue('') == 'true' && '{PLANNED_JOB}' in {_LABELS}"
-    # A launcher whose node is gone holds up its job, and has no label of ours.
-    is_launcher = (
-        f"{_LABELS}[?'{OPERATOR_JOB_ROLE}'].orValue('') == 'launcher' && '{OPERATOR_JOB_NAME}' in {_LABELS}"
-    )
+    # A launcher whose node is gone holds up its job.
+    is_launcher = f"'{LAUNCHER_OF}' in {_LABELS}"
     gates, is_ours = "spec.?schedulingGates.orValue([])", f"g.name == '{GANG_GATE}'"
     yield (
         _to("pods", "DELETE"),
         f"{is_planned} || {is_launcher}",
-        "delete pods of planned jobs, and launchers",
+        "delete pods of planned jobs, and their launchers",
     )
     yield (
         _to("pods", "UPDATE"),
@@ -368,16 +388,16 @@ def _of_job(kind: Kind) -> _Tree:
     if kind.elastic:
         first, specs, _, number = kind.elastic.replicas.strip("/").split("/")
         tree = _with(tree, (first, specs, "*", number), _anything)
-    return _with_annotations(tree, PLAN, MOVES)
+    return _with_annotations(tree, PLAN, MOVES, HANG)
 
 
 def _of_queued_job(kind: Kind) -> _Tree:
     """Return what may differ of a job of *kind* in a queue of Kueue: the pins that it has, if it can move."""
     if kind.loose is not Loose.EVERYTHING:
-        return _with_annotations({}, MOVES)
+        return _with_annotations({}, MOVES, HANG)
     *path, _ = kind.pod_spec_path
     pins = dict.fromkeys((PIN_NODES, PIN_GPUS), _both)
-    return _with_annotations(_with({}, path, {"metadata": {"annotations": pins}}), MOVES)
+    return _with_annotations(_with({}, path, {"metadata": {"annotations": pins}}), MOVES, HANG)
 
 
 def _with_annotations(tree: _Tree, *keys: str) -> _Tree:

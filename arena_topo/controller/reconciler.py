@@ -175,7 +175,7 @@ class Reconciler(Generic[_Sent]):
     ``nodes`` and ``mover`` know which workers of started jobs are lost, and where they go.
     ``estimates`` are of when waiting jobs start, by uid, as of the last round. ``in_flight`` has what was
     sent to an object and not seen yet, by the object's uid: it counts as if it were there, and nothing else
-    is decided for that object.
+    is decided for that object. ``hung`` are the running jobs that are to be stopped, by uid, and why.
     """
 
     rules: Rules
@@ -185,6 +185,7 @@ class Reconciler(Generic[_Sent]):
     mover: Mover = field(init=False)
     estimates: Mapping[str, StartEstimate] = field(default_factory=dict, init=False)
     in_flight: dict[str, _Sent] = field(default_factory=dict, init=False)
+    hung: dict[str, str] = field(default_factory=dict, init=False)
     _retry_at: dict[str, float] = field(default_factory=dict, init=False)
     _explained: dict[str, tuple[float, bool]] = field(default_factory=dict, init=False)
     _reservation: HeadReservation | None = field(default=None, init=False)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from queue import Empty, SimpleQueue
 from threading import Thread
 
@@ -140,7 +140,7 @@ def _double_plans(jobs: Sequence[PlannedJob], nodes: Mapping[str, GpuNode]) -> d
         record = job.record
         if record is None or record.stage is not Stage.CONFIRMED or job.problem:
             continue
-        held = replace(record, slots=tuple(_held(job, record, slot) for slot in record.slots))
+        held = replace(record, slots=tuple(_held(job, record, slot) for slot in record.taken), spares=())
         for name, slots in slots_by_node(held).items():
             claims.setdefault(name, []).append((job, replace(held, slots=tuple(slots))))
     found: dict[str, _Doubts] = {}
@@ -363,7 +363,7 @@ class Publisher:
             published = publishable(snapshot, self.detail)
             if published.nodes == self._written and self.clock() - self._at < _REFRESH:
                 return
-            taken = (self.session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            taken = self.session.now().strftime("%Y-%m-%dT%H:%M:%SZ")
             session = self.session.only_while(self.may_write)
             # The first part is written last: readers begin with it, and find the others.
             for part in reversed(published_parts(replace(published, taken=taken))):

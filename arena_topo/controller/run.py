@@ -9,10 +9,10 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Self
@@ -21,6 +21,7 @@ from uuid import uuid4
 from arena_topo.cluster.published import Detail
 from arena_topo.controller.check_reconciler import CheckReconciler
 from arena_topo.controller.estimates import Estimator
+from arena_topo.controller.hangs import Asking, HangWatch, RunnerOf
 from arena_topo.controller.objects import (
     AFTER_FAULT,
     RETRY_AFTER,
@@ -40,7 +41,8 @@ from arena_topo.controller.plan_reconciler import PlanReconciler
 from arena_topo.controller.reconciler import Rules
 from arena_topo.controller.report import Metrics, Publisher, audit
 from arena_topo.controller.state import DISCOVER_EVERY, ClusterState, NewlyServed, watched
-from arena_topo.controller.workloads import KueueApi, kueue_api, kueue_collections
+from arena_topo.controller.workloads import KueueApi, kueue_api, kueue_collections, options_of
+from arena_topo.diagnosis.look import Run
 from arena_topo.errors import (
     ApiError,
     ArenaTopoError,
@@ -52,15 +54,17 @@ from arena_topo.errors import (
 )
 from arena_topo.jobs.enforce import moved_pins
 from arena_topo.jobs.lookup import ServedJob
+from arena_topo.jobs.options import ON_HANG, options_from_annotation
 from arena_topo.jobs.reserve import write_plan
 from arena_topo.jobs.resume import stop_job
 from arena_topo.jobs.watch import Change, Watch, Watched
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.resources import EVENTS, LEASES, PODS, jobs_of
 from arena_topo.kube.session import NotSent, Session, is_unserved
-from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
-from arena_topo.model.kind import api_version
+from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, HANGS_IN
+from arena_topo.model.kind import Kind, api_version
 from arena_topo.model.objects import TRAINING_JOB, Object
+from arena_topo.model.placement_options import HangRule
 from arena_topo.model.plan_record import Stage, plan_text
 from arena_topo.model.text.documents import fitted
 from arena_topo.model.text.json import cut
@@ -90,12 +94,13 @@ _MARGIN = 1.0
 class Lease:
     """The Lease of this replica, whose name is *identity*; *clock* counts seconds and is monotonic.
 
-    Any thread may call ``may_write``.
+    It says in which namespaces the controller looks at ranks, *hangs_in*. Any thread may call ``may_write``.
     """
 
     session: Session
     identity: str
     clock: Callable[[], float] = time.monotonic
+    hangs_in: Iterable[str] = ()
     _held_until: float = field(default=0.0, init=False)
     _seen: tuple[str, float] = field(default=("", 0.0), init=False)
     _lock: Lock = field(default_factory=Lock, init=False)
@@ -196,7 +201,11 @@ class Lease:
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE},
+            "metadata": {
+                "name": CONTROLLER,
+                "namespace": CONTROLLER_NAMESPACE,
+                "annotations": self._said,
+            },
             "spec": {**spec, "renewTime": now, "leaseTransitions": 0},
         }
         try:
@@ -227,8 +236,15 @@ class Lease:
         version = found["metadata"].get("resourceVersion")
         self.session.patch(
             _PATH,
-            {"metadata": {"resourceVersion": version}, "spec": {**spec, "renewTime": _now(self.session)}},
+            {
+                "metadata": {"resourceVersion": version, "annotations": self._said},
+                "spec": {**spec, "renewTime": _now(self.session)},
+            },
         )
+
+    @property
+    def _said(self) -> dict[str, str]:
+        return {HANGS_IN: ",".join(sorted(self.hangs_in))}
 
 
 _PATH = LEASES.path(CONTROLLER_NAMESPACE, CONTROLLER)
@@ -247,7 +263,7 @@ def _holder(lease: Object) -> str:
 
 def _now(session: Session) -> str:
     # By the server's clock, by which users see whether a controller runs: that of this machine may be wrong.
-    return (session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return session.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 # The sender: threads that only send what was decided, each request right after a check of the Lease.
@@ -346,7 +362,7 @@ def carry_out(session: Session, action: Action) -> Sequence[Action]:
             # The API server takes events on objects without a namespace only in this one.
             namespace = job["metadata"].get("namespace") or "default"
             event = _event(job, namespace, reason, message, kind.value)
-            at = (session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+            at = session.now().strftime("%Y-%m-%dT%H:%M:%SZ")
             session.create(EVENTS.path(namespace), {**event, "firstTimestamp": at, "lastTimestamp": at})
     return ()
 
@@ -446,13 +462,22 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ControllerSessions:
-    """A connection for each thread: the watch, discovery, the Lease, the writers, and the publisher."""
+    """A connection for each thread: watch, discovery, Lease, writers, publisher, and for looks at ranks."""
 
     watch: Session
     discovery: Session
     lease: Session
     writers: Sequence[Session]
     publisher: Session
+    lookers: Sequence[Session] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtRanks:
+    """Where the controller looks at ranks of silent jobs, and by what it runs commands there."""
+
+    namespaces: frozenset[str]
+    runner: RunnerOf
 
 
 class _LeaseLost(ArenaTopoError):
@@ -468,17 +493,23 @@ def run_controller(
     publish: Detail = Detail.USAGE,
     discover_every: float = DISCOVER_EVERY,
     metrics: Metrics | None = None,
+    hangs: LookAtRanks | None = None,
 ) -> None:
     """Decide on all waiting jobs of the cluster, and *publish* the free capacity, until *ended* is set.
 
     Every *discover_every* seconds it reads which APIs are newly served, and watches them too. *metrics* is
-    None if none are served. Raises ``_LeaseLost``, and the server's refusals.
+    None if none are served. Without *hangs* no ranks are looked at. Raises ``_LeaseLost``, and the server's
+    refusals.
     """
-    lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
+    lease = Lease(
+        sessions.lease,
+        f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}",
+        hangs_in=hangs.namespaces if hangs else (),
+    )
     if not lease.acquire(ended, say):
         return
     say("leading: this replica is the leader")
-    leader = _Leader(sessions, rules, publish, lease.may_write, discover_every, metrics)
+    leader = _Leader(sessions, rules, publish, lease.may_write, discover_every, metrics, hangs)
     if metrics:
         metrics.note_leading(leading=True)
     stopped, lost = Event(), list[str]()
@@ -514,26 +545,9 @@ class _Leader:
     may_write: Callable[[], bool]
     discover_every: float
     metrics: Metrics | None = None
+    hangs: LookAtRanks | None = None
     reported: set[tuple[str, str]] = field(default_factory=set)
     faults: Faults = field(default_factory=Faults)
-
-
-@dataclass(slots=True)
-class _ServerClock:
-    """The server's time: that of its last response, and what has passed since then on the monotonic clock."""
-
-    session: Session
-    _answered: datetime | None = None
-    _then: float = 0.0
-
-    def now(self) -> datetime:
-        """Return the server's time now, to a second or so."""
-        answered = self.session.server_time
-        if answered is None:
-            return datetime.now(UTC)
-        if answered != self._answered:
-            self._answered, self._then = answered, time.monotonic()
-        return answered + timedelta(seconds=time.monotonic() - self._then)
 
 
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
@@ -550,12 +564,14 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     # All has been listed when this returns: nothing is decided before.
     watch = Watch(sessions.watch.anew(), [_isolated_read(*each, faults) for each in collections.items()])
     state = ClusterState(dict(zip(names, watch.objects, strict=True)), faults=faults)
-    reconcilers, clock = _Reconcilers.on(state, leader, kueue), _ServerClock(sessions.lease)
+    reconcilers, clock = _Reconcilers.on(state, leader, kueue), sessions.lease
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
     publisher.start()
     newly_served.start()
+    hangs = _hang_watch(leader, sender)
+    hangs.start()
     printed: set[str] = set()
     # What was listed stays: the garbage collector need not go through all of it again and again.
     gc.collect()
@@ -573,6 +589,10 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             state.objects = dict(zip(names, watch.objects, strict=True))
             reconcilers.take([(names[change.collection], change) for change in changes])
             _take_failures(sender.failures(), reconcilers, leader, say)
+            if hangs.is_due:
+                hangs.offer(reconcilers.asking())
+            for uid, why in hangs.stops():
+                reconcilers.stop(uid, why)
             for action in reconcilers.decide(clock.now(), leader.metrics):
                 sender.send(action)
             if publisher.is_due:
@@ -584,10 +604,28 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             if changes:
                 changes += watch.gathered(lambda: reconcilers.estimate(_GATHER))
     finally:
+        hangs.stop()
         watch.close()
         newly_served.stop()
         publisher.stop()
         sender.stop()
+
+
+def _hang_watch(leader: _Leader, sender: Sender) -> HangWatch:
+    """Return what looks at the ranks of silent jobs; without a namespace for it, it only says so on jobs."""
+    hangs = leader.hangs
+    return HangWatch(
+        leader.sessions.lookers,
+        hangs.runner if hangs else _no_runner,
+        hangs.namespaces if hangs else frozenset(),
+        leader.may_write,
+        sender.send,
+        leader.faults,
+    )
+
+
+def _no_runner(*_: object) -> Run:
+    raise LookupError("no namespace is looked at")
 
 
 @dataclass(slots=True)
@@ -647,6 +685,27 @@ class _Reconcilers:
             metrics.note_decision(time.perf_counter() - began, actions, self.plans.queued, in_kueue)
         return actions
 
+    def asking(self) -> Iterator[Asking]:
+        """Yield the running jobs that were submitted with ``--on-hang``, of both queues."""
+        for job in self.state.ledger.jobs.values():
+            record = job.record
+            if record and not job.ended and record.stage is Stage.CONFIRMED:
+                with self.state.faults.at(job.job):
+                    if ON_HANG in record.requested_options:
+                        rule = options_from_annotation(record.requested_options).on_hang
+                        yield from _asking(job.uid, job.kind, job.job, rule)
+        for queued in self.checks.jobs if self.checks else ():
+            workload = queued.workload
+            if workload.admitted_since and not (workload.finished or workload.leaves):
+                with self.state.faults.at(queued.manifest.job):
+                    rule = options_of(queued.manifest).on_hang
+                    yield from _asking(workload.uid, queued.manifest.kind, queued.manifest.job, rule)
+
+    def stop(self, uid: str, why: str) -> None:
+        """Have the running job with this *uid*, of its own or of its Workload, stopped."""
+        for reconciler, _ in self.estimators:
+            reconciler.hung[uid] = why
+
     def failed(self, action: Action, after: float) -> None:
         """Note that *action* failed: its object is decided on again *after* some seconds."""
         # A pod may be a worker of either queue, and a job that moves one of either.
@@ -675,6 +734,11 @@ class _Reconcilers:
         while time.monotonic() < ends and any(estimator.step() for _, estimator in self.estimators):
             pass
         time.sleep(max(ends - time.monotonic(), 0.0))
+
+
+def _asking(uid: str, kind: Kind, job: Object, rule: HangRule | None) -> Iterator[Asking]:
+    if rule:
+        yield Asking(uid, kind, job, rule)
 
 
 def _warned(warnings: Iterable[str], printed: set[str], say: Say) -> set[str]:

@@ -200,7 +200,7 @@ class PlannedJob:
         self.is_settled = bool(
             record
             and record.stage is Stage.CONFIRMED
-            and all(slot.worker in self.bound for slot in record.slots)
+            and all(slot.worker in self.bound for slot in record.taken)
         )
 
     def reserving(

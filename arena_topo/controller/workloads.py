@@ -31,6 +31,7 @@ from arena_topo.kinds.training_operator import TrainingOperatorKind
 from arena_topo.kube.resources import Resource
 from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session
+from arena_topo.manifest.plan_on_job import launcher_labels, launchers
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import (
     CHECK_CONTROLLER,
@@ -663,7 +664,7 @@ def answer_patch(
 def pod_set_updates(
     manifest: JobManifest, record: PlanRecord, uuids: Mapping[int, Sequence[str]]
 ) -> list[Object]:
-    """Return the labels and annotations of each planned role by which its pods run where *record* has them.
+    """Return the labels and annotations by which the pods of each planned role run where *record* has them.
 
     A key that a template has already must have the same value: with another one Kueue admits the job and can
     never start it.
@@ -676,7 +677,7 @@ def pod_set_updates(
     if not isinstance(manifest.kind, ApiVersion):
         labels[PLANNED_KIND] = manifest.kind.kind.lower()
     first = manifest.first
-    return [
+    planned: list[Object] = [
         {
             "name": replicas.role,
             "labels": labels,
@@ -687,6 +688,10 @@ def pod_set_updates(
             },
         }
         for replicas in manifest.roles
+    ]
+    return planned + [
+        {"name": launcher.role, "labels": launcher_labels(manifest.job)}
+        for launcher in launchers(manifest.kind, manifest.job)
     ]
 
 

@@ -45,7 +45,9 @@ def create(session: Session, manifest: "Manifest", *, dry_run: bool = False) -> 
         return CreatedJob((job, *manifest.companions))
     try:
         owned = [_owned(companion, job) for companion in manifest.companions]
-        companions = [session.create(_collection(companion), companion) for companion in owned]
+        companions = [
+            _typed(session.create(_collection(companion), companion), companion) for companion in owned
+        ]
         note = write_arena_record(session, job)
     except BaseException:
         # Also when the user interrupts: a job without its files would never start. By its uid, so that a job
@@ -75,8 +77,12 @@ def _create_job(session: Session, manifest: "Manifest", *, dry_run: bool) -> Obj
                 status=404,
             ) from error
         raise
+    return _typed(answer, manifest.job)
+
+
+def _typed(answer: Object, sent: Object) -> Object:
     # A server in between may answer with an object that does not say what it is.
-    return {**answer, "apiVersion": manifest.job["apiVersion"], "kind": manifest.job["kind"]}
+    return {**answer, "apiVersion": sent["apiVersion"], "kind": sent["kind"]}
 
 
 def _owned(companion: Object, job: Object) -> Object:

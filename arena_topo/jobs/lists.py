@@ -4,7 +4,6 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from arena_topo.errors import Forbidden, NotFound
@@ -138,7 +137,7 @@ def _jobs_of_kind(
     found = session.list(path, decode=read_body if whole else _lean(path), labelSelector=chosen or None)
     jobs = [job for job in found if kind.counts(job)]
     pods = _whole_pods(session, kind, namespace) if jobs else {}
-    now = datetime.now(UTC)
+    now = session.now()
     for job in jobs:
         typed = {**job, "apiVersion": api_version(kind), "kind": kind.kind}
         yield job_view(kind, typed, pods.get(_key(job), ()), now=now, with_plan=whole)
@@ -170,7 +169,7 @@ def _mpi_jobs(session: Session, namespace: str, selector: str, *, whole: bool) -
         else _whole_pods(session, version, namespace)
     )
     launcher_jobs = _launcher_jobs(session, namespace) if any(map(ended_without_condition, jobs)) else {}
-    now = datetime.now(UTC)
+    now = session.now()
     return [
         job_view(
             version,
@@ -317,10 +316,12 @@ def old_jobs(
     *pending* ones if asked.
     Raises ``NotFound`` where the cluster serves no MPIJob.
     """
-    now = datetime.now(UTC)
+    jobs = list_jobs(session, all_namespaces=all_namespaces)
+    # By the server's clock, which wrote when they were created: that of this machine may be wrong.
+    now = session.now()
     old = [
         (job, age)
-        for job in list_jobs(session, all_namespaces=all_namespaces)
+        for job in jobs
         if (age := (now - job.created).total_seconds()) >= at_least and job.status is not JobStatus.RUNNING
     ]
     chosen = [(job, age) for job, age in old if pending or job.status.is_final]

@@ -42,7 +42,7 @@ def look_up_job(session: Session, name: str) -> tuple[Kind, Object | None]:
         if first is not None and kind.kind == first.kind:
             continue
         try:
-            job = session.get(jobs_of(kind).path(session.namespace, name))
+            job = _job_called(session, kind, name)
         except NotFound as error:
             # Both are 404: this kind is not served, or it is served and has no such job.
             if not is_unserved(error):
@@ -60,6 +60,10 @@ def look_up_job(session: Session, name: str) -> tuple[Kind, Object | None]:
     if first is None:
         raise apis.no_kind()
     return first, None
+
+
+def _job_called(session: Session, kind: Kind, name: str) -> Object:
+    return session.get(jobs_of(kind).path(session.namespace, name))
 
 
 def of_type(session: Session, word: str) -> Session:
@@ -96,17 +100,14 @@ def job_not_found(session: Session, name: str) -> NotFound:
     )
 
 
-def kind_for_new(
-    session: Session, word: str, name: str, *, may_exist: bool = False
-) -> tuple[Kind, tuple[str, ...]]:
-    """Return the kind that *word* names as the cluster serves it, and what a new job *name* may surprise by.
+def kind_for_new(session: Session, name: str, *, may_exist: bool = False) -> tuple[Kind, tuple[str, ...]]:
+    """Return the kind of *session* as the cluster serves it, and what a new job *name* may surprise by.
 
     *may_exist*: a job of the name is not in the way, as nothing will be created.
 
     Raises ``Conflict`` where the name is taken, and ``NotFound`` when the kind of job is not served.
     """
-    meant = of_type(session, word)
-    kind, job = look_up_job(meant, name)
+    kind, job = look_up_job(session, name)
     if may_exist:
         return kind, ()
     if job is not None:
@@ -122,9 +123,11 @@ def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
     """
     from arena_topo.kinds.table import KINDS
 
-    for other in ServedApis(session).kinds([other for other in KINDS if other.kind != kind.kind]):
+    for other in ServedApis(session).kinds(KINDS):
+        if other.kind == kind.kind:
+            continue
         try:
-            job = session.get(jobs_of(other).path(session.namespace, name))
+            job = _job_called(session, other, name)
         # A user who may submit one kind of job need not be allowed to see the others.
         except (NotFound, Forbidden):
             continue
@@ -177,8 +180,6 @@ def fetch_job_view(session: Session, name: str) -> "JobView":
     one more for a job that waits in a queue of Kueue.
     """
     # The values of a view take their time to define, and a log needs none of them.
-    from datetime import UTC, datetime
-
     from arena_topo.jobs.status import job_view, with_claimed_gpus
 
     served = find_job(session, name)
@@ -186,7 +187,7 @@ def fetch_job_view(session: Session, name: str) -> "JobView":
         served.kind,
         served.job,
         with_claimed_gpus(session, pods_of(session, served)),
-        now=datetime.now(UTC),
+        now=session.now(),
         launcher_job=launcher_job_of(session, served.job),
     )
     return with_queue(session, view)

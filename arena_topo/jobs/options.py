@@ -1,6 +1,6 @@
 """What the user asks of a placement, on the command line and kept with the plan on the job."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, TypeVar
@@ -8,22 +8,32 @@ from typing import TYPE_CHECKING, TypeVar
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.job import JobSpec, WorkerRange
 from arena_topo.model.placement_options import (
+    GangRequest,
+    HangRule,
     NodeLoss,
     Objective,
     Parallelism,
     Pin,
     TopologyPolicy,
+    read_hang_rule,
     read_parallelism,
 )
-from arena_topo.model.text.json import shown
+from arena_topo.model.text.json import optional_number, shown
 
 if TYPE_CHECKING:
     from arena_topo.model.job_view import Goal
 
 _Word = TypeVar("_Word", bound=Enum)
+_Value = TypeVar("_Value")
 
 GROW = "grow"
 """The option that ends where somebody gives the job a size."""
+
+ON_HANG = "onHang"
+"""The option by which the controller knows the jobs that it looks at."""
+
+SPARES, MOST_SPARES = "spares", 64
+"""The option that shrinks with each node that a job loses, and the most that it may begin with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +43,9 @@ class PlanOptions:
     ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each
     other's GPUs. ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the
     cluster shows. ``parallel`` lays out a model over the ranks. ``grow``: the controller gives an elastic job
-    more workers when there is room. ``on_node_loss`` is for workers that lose their nodes. ``spread_evenly``:
-    each domain of that level which gets workers gets as many, or one more.
+    more workers when there is room. ``on_node_loss`` is for workers that lose their nodes, ``on_hang`` for a
+    job that no longer makes progress. ``spread_evenly``: each domain of that level which gets workers gets as
+    many, or one more. ``spares`` nodes are held for workers that lose theirs.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
@@ -47,7 +58,9 @@ class PlanOptions:
     parallel: Parallelism | None = None
     grow: bool = False
     on_node_loss: NodeLoss = NodeLoss.WAIT
+    on_hang: HangRule | None = None
     spread_evenly: str = ""
+    spares: int = 0
 
     @property
     def annotation(self) -> dict[str, str]:
@@ -65,6 +78,8 @@ class PlanOptions:
             "share": "true" if self.share_gpus else "",
             GROW: "true" if self.grow else "",
             "nodeLoss": self.on_node_loss.value if self.on_node_loss is not NodeLoss.WAIT else "",
+            ON_HANG: str(self.on_hang) if self.on_hang else "",
+            SPARES: str(self.spares) if self.spares else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}
 
@@ -87,12 +102,32 @@ def check_options(options: PlanOptions) -> PlanOptions:
                 f"--spread-evenly={options.spread_evenly} asks for a level, and --topology-policy=none ignores all",
                 hint="leave one of them out",
             )
+    if options.spares:
+        _check_spares(options)
     if options.spread_evenly and options.parallel:
         raise UsageError(
             "--parallel decides how many workers each domain gets, and --spread-evenly does too",
             hint="leave one of them out",
         )
     return options
+
+
+def _check_spares(options: PlanOptions) -> None:
+    if not 0 < options.spares <= MOST_SPARES:
+        raise UsageError(f"--spares is a number from 0 to {MOST_SPARES}, not {options.spares}")
+    for flag, is_given in (("--coalesce", options.coalesce), ("--spread-evenly", options.spread_evenly)):
+        if is_given:
+            raise UsageError(
+                f"{flag} decides how many workers a node or a domain gets, and a spare node would change that",
+                hint=f"leave out {flag} or --spares",
+            )
+
+
+def with_fewer_spares(annotation: Mapping[str, str], lost: int) -> dict[str, str]:
+    """Return the options that were kept with a plan once its job has lost nodes: each takes a spare."""
+    left = max((optional_number(annotation.get(SPARES)) or 0) - lost, 0)
+    others = {key: text for key, text in annotation.items() if key != SPARES}
+    return {**others, SPARES: str(left)} if left else others
 
 
 def check_gang_options(scheduler: str, queue: str, *, gang: bool) -> None:
@@ -143,7 +178,11 @@ def elastic_job(job: JobSpec, elastic: WorkerRange | None, workers: int | None, 
 
 def check_elastic(job: JobSpec, options: PlanOptions) -> None:
     """Raise ``UsageError`` for an elastic job with an option that needs its number of ranks."""
-    fixed = {"--parallel": bool(options.parallel), "--coalesce": options.coalesce}
+    fixed = {
+        "--parallel": bool(options.parallel),
+        "--coalesce": options.coalesce,
+        "--spares": bool(options.spares),
+    }
     for flag, is_given in fixed.items():
         if job.elastic and is_given:
             raise UsageError(
@@ -168,7 +207,9 @@ def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
         share_gpus=annotation.get("share") == "true",
         grow=grows(annotation),
         on_node_loss=_word(NodeLoss, annotation, "nodeLoss", NodeLoss.WAIT),
-        parallel=_parallel(annotation.get("parallel", "")),
+        on_hang=_read(read_hang_rule, annotation.get(ON_HANG, ""), f"the plan's {ON_HANG}"),
+        spares=min(optional_number(annotation.get(SPARES)) or 0, MOST_SPARES),
+        parallel=_read(read_parallelism, annotation.get("parallel", ""), "the job's plan"),
     )
 
 
@@ -196,24 +237,15 @@ def _objective(annotation: Mapping[str, str]) -> Objective:
     return _word(Objective, annotation, "objective", Objective.BANDWIDTH)
 
 
-def _parallel(text: str) -> Parallelism | None:
+def _read(read: Callable[[str, str], _Value], text: str, what: str) -> _Value | None:
+    """Return what *read* makes of a *text* that was kept with a plan; *what* it is names it in an error."""
     try:
-        return read_parallelism(text, "the job's plan") if text else None
+        return read(text, what) if text else None
     except UsageError as error:
         raise DocumentError(str(error), hint="submit the job again") from error
 
 
 # What the user asks of a submit, besides the job itself.
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GangRequest:
-    """What the user asks of the gang: the back-end's name or ``auto``, a queue, and a level of the fabric."""
-
-    scheduler: str = "auto"
-    queue: str = ""
-    level: str = ""
-    required: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from arena_topo.cluster.published import read_published
 from arena_topo.cluster.snapshot import take_snapshot
@@ -120,7 +120,7 @@ def _plans_of_jobs(
 ) -> list[OtherPlan]:
     # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he
     # likes.
-    now = session.server_time or datetime.now(UTC)
+    now = session.now()
     found = list(_plans((job for job in jobs if not has_ended(job)), bound, snapshot, now, warnings))
     # Hardly any plan reserves anything: the workers of most jobs have their nodes.
     if not any(plan.reserved for plan in found):

@@ -6,7 +6,6 @@ from functools import partial, reduce
 from operator import or_
 
 from arena_topo.errors import ArenaTopoError, DocumentError, DoesNotFit, UsageError
-from arena_topo.jobs.enforce import choose_gpu_enforcement
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.kinds.elastic import pods_of_job, rank_order, worker_range
 from arena_topo.kinds.table import kind_of, newest_kind
@@ -73,6 +72,7 @@ def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Questi
         ("--coalesce", options.coalesce),
         ("--share-gpus", options.share_gpus),
         ("--spread-evenly", bool(options.spread_evenly)),
+        ("--spares", bool(options.spares)),
     ):
         if is_used:
             roles = ", ".join(role.name for role in gang.roles)
@@ -137,6 +137,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         required_level=options.required_level,
         preferred_level=options.preferred_level,
         spread_evenly=options.spread_evenly,
+        spares=options.spares,
         coalesce=options.coalesce,
         objective=options.objective,
         parallel=options.parallel,
@@ -665,6 +666,9 @@ class JobPlanner:
                 requested_options=self.options.annotation,
                 companion_paths=self.companion_paths,
             )
+        # What enforces a plan reads a cluster, which a plan for a snapshot goes without.
+        from arena_topo.jobs.enforce import choose_gpu_enforcement
+
         slots, roles = verdict.slots, planned_roles(question)
         return PlanRecord(
             stage=Stage.PROPOSED,
@@ -673,11 +677,12 @@ class JobPlanner:
             # Pods that are all alike need no roles to be told apart.
             roles=roles if len(roles) > 1 else (),
             enforcement=self.enforcement,
-            hostnames=hostnames_of(slots, snapshot),
+            hostnames=hostnames_of((*slots, *verdict.spares), snapshot),
             level=verdict.level,
             domain=verdict.domain,
             requested_options=self.options.annotation,
             companion_paths=self.companion_paths,
+            spares=verdict.spares,
             gpu_enforcement=choose_gpu_enforcement(
                 slots,
                 snapshot,

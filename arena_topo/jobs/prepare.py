@@ -6,29 +6,38 @@ Each step takes values and returns one, and nothing is written; ``submit.py`` ha
     look      JobRequest                 -> TargetCluster
     choose    JobRequest, TargetCluster  -> SubmitChoice
     render    JobRequest, TargetCluster  -> Manifest       (manifest/render.py)
-    decorate  Manifest, SubmitChoice     -> Manifest       (gang/, manifest/gang.py)
+    decorate  Manifest, SubmitChoice     -> Manifest       (manifest/gang.py, gang/)
     prepare   JobRequest                 -> PreparedJob, whose ``start`` says how the job gets to run
 """
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
+from typing import Any, NamedTuple
 
-from arena_topo.cluster.capabilities import controller_runs, detect, queue_api, uses_device_plugin
+from arena_topo.cluster.capabilities import (
+    KUEUE_GROUP,
+    KUEUE_VERSIONS,
+    controller_runs,
+    detect,
+    looks_at_ranks,
+    queue_api,
+    uses_device_plugin,
+)
 from arena_topo.cluster.permissions import missing_for_plan
 from arena_topo.cluster.training_runtime import with_runtime
 from arena_topo.errors import Forbidden, NotFound, UsageError
-from arena_topo.gang.auto import backend_for, with_cluster_facts
-from arena_topo.gang.backends import decorate
+from arena_topo.gang.auto import backend_for
 from arena_topo.jobs.enforce import PinSupport, choose_enforcement
 from arena_topo.jobs.lookup import kind_for_new
-from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
-from arena_topo.jobs.references import missing_references
+from arena_topo.jobs.options import PlaceOptions, PlanOptions
 from arena_topo.jobs.sources import JobRequest, advice_on_command
-from arena_topo.kube.resources import NODES, PRIORITY_CLASSES
+from arena_topo.kinds.table import kinds_called
+from arena_topo.kube.resources import NODES, PRIORITY_CLASSES, Resource
+from arena_topo.kube.served import ServedApis
 from arena_topo.kube.session import Session, items_of
-from arena_topo.manifest.gang import decorated, gang_of
+from arena_topo.manifest.gang import with_gang
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.gang import ClusterFacts
 from arena_topo.model.job import JobSpec
@@ -36,10 +45,9 @@ from arena_topo.model.keys import (
     ACK_GPU,
     DRA_GPU,
     GPU_RESOURCES,
+    KUEUE_QUEUE,
     NVIDIA_GPU,
     PLACEMENT_OPTIONS,
-    PREFERRED_LEVEL,
-    REQUIRED_LEVEL,
 )
 from arena_topo.model.kind import Kind
 from arena_topo.model.objects import NODE, Object
@@ -143,26 +151,30 @@ def prepare(session: Session, request: JobRequest, *, may_exist: bool = False) -
     # Where a controller plans, its users need no rights but those in their own namespace.
     if missing and not cluster.controller:
         choice = without_plan(choice, missing, place)
-    if request.written:
-        manifest = request.written.manifest
-    else:
-        manifest = with_runtime(session, render(job, cluster.context, template=request.template))
     offer = _offer(session, request, cluster, choice)
-    start = _start(request, manifest.kind, cluster, choice, offer, sees_cluster=not missing)
-    warnings = (
-        *cluster.warnings,
-        *manifest.notes,
-        *choice.warnings,
-        *((_NO_GANG,) if job.gang and not choice.backend else ()),
-        *(advice_on_gpus(job, offer) if offer else ()),
-    )
-    manifest, notes = _with_gang(manifest, request, cluster, choice)
+    if request.written:
+        rendered = request.written.manifest
+    else:
+        # A plan that was left out has taken its gates with it.
+        context = replace(cluster.context, gated=choice.enforcement is Enforcement.GATES)
+        rendered = with_runtime(session, render(job, context, template=request.template))
+    manifest, notes = rendered, tuple[str, ...]()
+    if choice.backend and cluster.facts:
+        planned = _for_controller(place) if choice.backend == _KUEUE and cluster.queue_api else None
+        manifest, notes = with_gang(rendered, choice.backend, cluster.facts, place.gang, planned)
     return PreparedJob(
         manifest=manifest,
         place=place,
-        start=start,
-        warnings=(*warnings, *missing_references(session, manifest, choice.backend, place.gang.queue)),
         notes=(*notes, *advice_on_command(job)),
+        start=_start(request, manifest.kind, cluster, choice, offer, sees_cluster=not missing),
+        warnings=(
+            *cluster.warnings,
+            *rendered.notes,
+            *choice.warnings,
+            *((_NO_GANG,) if job.gang and not choice.backend else ()),
+            *(advice_on_gpus(job, offer) if offer else ()),
+            *missing_references(session, manifest, choice.backend, place.gang.queue),
+        ),
     )
 
 
@@ -199,9 +211,10 @@ def _start(
         return HandedOver(choice.enforcement, sees_cluster)
     if not kind.suspend:
         return StartsPlanned(choice.enforcement)
-    # A user who asks for a pin or waits for a place wants that place; everybody else is served by the
-    # scheduler.
-    is_served = choice.backend not in ("", _GATES) and place.pin is Pin.AUTO and not place.waits_for_a_place
+    # A user who asks for a pin or for spare nodes, or waits for a place, wants that place; everybody else is
+    # served by the scheduler.
+    wants_place = place.pin is not Pin.AUTO or place.waits_for_a_place or place.plan.spares > 0
+    is_served = choice.backend not in ("", _GATES) and not wants_place
     return Reserved(choice.enforcement, gang_waits=is_served)
 
 
@@ -234,7 +247,8 @@ def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> T
     """
     job, place = request.job, request.place
     _check_priority(session, job)
-    served, warnings = kind_for_new(session, job.kind, job.name, may_exist=may_exist)
+    of_kind = session.of_kinds(kinds_called(job.kind))
+    served, warnings = kind_for_new(of_kind, job.name, may_exist=may_exist)
     kind, written = request.version or served, request.written
     if written and written.manifest.kind is not kind:
         message = f"{written.description}, and this cluster serves {kind.version}"
@@ -245,6 +259,8 @@ def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> T
     facts = detect(session, kind=kind)
     # What cannot be suspended, such as an MPIJob of v1alpha1, cannot wait for anybody.
     controller = bool(kind.suspend) and controller_runs(session)
+    if place.plan.on_hang and not (controller and looks_at_ranks(session, job.namespace)):
+        warnings += (_NOBODY_LOOKS.format(job.namespace),)
     # KAI has queues too, and a job without a gang is in none. A user who cannot see the queue gets Kueue's
     # own placing.
     queue = place.gang.queue if job.gang else ""
@@ -255,6 +271,12 @@ def look(session: Session, request: JobRequest, *, may_exist: bool = False) -> T
         context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
         warnings=warnings,
     )
+
+
+_NOBODY_LOOKS = (
+    "--on-hang: no controller looks at ranks in namespace {0}; its admin allows it with "
+    "arena-topo controller manifest --hangs-in {0}"
+)
 
 
 def _check_priority(session: Session, job: JobSpec) -> None:
@@ -318,6 +340,11 @@ def choose(request: JobRequest, cluster: TargetCluster) -> SubmitChoice:
         return SubmitChoice()
     wanted = place.gang
     backend = backend_for(facts, wanted.scheduler, kind=kind, queue=wanted.queue) if job.gang else ""
+    if backend == _KUEUE and place.plan.spares:
+        raise UsageError(
+            "--spares cannot be held in a queue of Kueue, whose quota knows only what pods request",
+            hint="leave it out, or submit the job without --queue",
+        )
     if not _is_planned(job, cluster, backend, place):
         return SubmitChoice(backend=backend)
     support = PinSupport(
@@ -332,6 +359,11 @@ def choose(request: JobRequest, cluster: TargetCluster) -> SubmitChoice:
     # them.
     gates_are_the_gang = backend == _GATES and (place.gang.scheduler == _GATES or not support.admission)
     enforcement = choose_enforcement(place.pin, support, gates_are_the_gang=gates_are_the_gang)
+    if place.plan.spares and not enforcement.places_each_worker:
+        raise UsageError(
+            "--spares is of no use where workers cannot be pinned one by one: a lost one could not be given the spare",
+            hint="leave it out, or use --pin=workers, which the admission policy or scheduling gates enforce",
+        )
     return SubmitChoice(backend=backend, enforcement=enforcement)
 
 
@@ -377,47 +409,11 @@ def _requests_ack_gpus(job: JobSpec, cluster: TargetCluster) -> bool:
     return ACK_GPU in job.pod.devices or (job.gpus > 0 and cluster.context.gpu_resource == ACK_GPU)
 
 
-# Decorating a manifest with what the back-end of its gang adds.
-
-
-def _with_gang(
-    manifest: Manifest, request: JobRequest, cluster: TargetCluster, choice: SubmitChoice
-) -> tuple[Manifest, tuple[str, ...]]:
-    """Return *manifest* with what the back-end of its gang adds, and what the user should know of that."""
-    if not (choice.backend and cluster.facts):
-        return manifest, ()
-    wanted = request.place.gang
-    planned = choice.backend == _KUEUE and bool(cluster.queue_api)
-    options = _for_controller(request.place) if planned else {}
-    job = _with_level(manifest.job, wanted)
-    gang = replace(
-        gang_of(job),
-        level=wanted.level,
-        required=wanted.required,
-        queue=wanted.queue,
-        planned=planned,
-    )
-    decoration = decorate(choice.backend, with_cluster_facts(gang, cluster.facts))
-    decoration = replace(decoration, worker_annotations={**decoration.worker_annotations, **options})
-    companions = (*manifest.companions, *decoration.companions)
-    return replace(manifest, job=decorated(job, decoration), companions=companions), decoration.notes
-
-
 def _for_controller(place: PlaceOptions) -> dict[str, str]:
     """Return what tells the controller how the user wants a job to be planned that waits in a queue."""
     asked = place.plan.annotation
     default = PlanOptions().annotation
     return {PLACEMENT_OPTIONS: json.dumps(asked, separators=(",", ":"))} if asked != default else {}
-
-
-def _with_level(job: Object, gang: GangRequest) -> Object:
-    """Return *job* annotated with the level of its gang, which each scheduler takes in a form of its own."""
-    if not gang.level:
-        return job
-    key = REQUIRED_LEVEL if gang.required else PREFERRED_LEVEL
-    metadata = job["metadata"]
-    annotations = {**(metadata.get("annotations") or {}), key: gang.level}
-    return {**job, "metadata": {**metadata, "annotations": annotations}}
 
 
 # What the nodes offer by the name by which a job requests GPUs, and what would help before it is created.
@@ -499,3 +495,118 @@ def advice_on_gpus(job: JobSpec, offer: GpuOffer) -> Iterator[str]:
             f"no node offers {NVIDIA_GPU}, and the workers will stay pending: this cluster offers its GPUs as {ACK_GPU}, "
             "which --gputopology requests"
         )
+
+
+# What a job names and does not bring with it: claims, Secrets, ConfigMaps, accounts and queues.
+#
+# What is missing is a warning and not a refusal. Kubernetes lets pods name what is created later: kubelets
+# and controllers try again until it is there, and some users do create a job first and its Secret
+# afterwards. Of what the user cannot read nothing is said.
+
+_MOST_REFERENCES = 32
+"""Names that are looked up; templates of users may have any number."""
+
+
+class _Named(NamedTuple):
+    """An object of the job's namespace, and what happens to the job without it."""
+
+    kind: str
+    name: str
+    otherwise: str
+
+
+_WAIT = "pods that use it wait until it is created"
+_NO_POD = "no pod is created until it is"
+_NO_CREDENTIALS = "images are pulled without its credentials"
+
+_PLURALS = {
+    "PersistentVolumeClaim": "persistentvolumeclaims",
+    "Secret": "secrets",
+    "ConfigMap": "configmaps",
+    "ServiceAccount": "serviceaccounts",
+}
+
+# Kueue's queue of a namespace, and those of schedulers, which all namespaces share.
+_QUEUES = {
+    "kueue": ("LocalQueue", KUEUE_GROUP, KUEUE_VERSIONS, "localqueues"),
+    "volcano": ("Queue", "scheduling.volcano.sh", ("v1beta1",), "queues"),
+    "kai": ("Queue", "scheduling.run.ai", ("v2",), "queues"),
+}
+
+
+def missing_references(session: Session, manifest: Manifest, backend: str, queue: str) -> Iterator[str]:
+    """Yield a sentence for each object that *manifest* names and that does not exist.
+
+    *queue* is that of the gang's *backend*. One call for each name; of the objects themselves, Secrets among
+    them, only the metadata is sent.
+    """
+    namespace = str(manifest.job["metadata"]["namespace"])
+    brought = {(str(item["kind"]), str(item["metadata"]["name"])) for item in manifest.companions}
+    templates = (replicas.pods for replicas in manifest.kind.replicas(manifest.job))
+    named = dict.fromkeys(chain.from_iterable(map(_named_by, templates)))
+    for kind, name, otherwise in islice((one for one in named if one[:2] not in brought), _MOST_REFERENCES):
+        if session.exists(Resource("", "v1", _PLURALS[kind]).path(namespace, name)) is False:
+            yield f"{kind} {name} does not exist in namespace {namespace}: {otherwise}"
+    yield from _missing_queue(session, manifest, backend, queue)
+
+
+def _missing_queue(session: Session, manifest: Manifest, backend: str, queue: str) -> Iterator[str]:
+    metadata = manifest.job["metadata"]
+    # A manifest may be in a queue of Kueue without any flag.
+    if own := _mapping(metadata.get("labels")).get(KUEUE_QUEUE):
+        backend, queue = "kueue", str(own)
+    if not queue or backend not in _QUEUES:
+        return
+    kind, group, versions, plural = _QUEUES[backend]
+    version = ServedApis(session).preferred(group, versions)
+    is_of_namespace = kind == "LocalQueue"
+    path = Resource(group, version, plural, namespaced=is_of_namespace).path(metadata["namespace"], queue)
+    if version and session.exists(path) is False:
+        where = f" in namespace {metadata['namespace']}" if is_of_namespace else ""
+        yield f"{kind} {queue} does not exist{where}: the job waits until it is created"
+
+
+def _named_by(template: Object) -> Iterator[_Named]:
+    """Yield what the pods of *template* cannot do without.
+
+    A template of a manifest is not validated yet: what has another shape than the API's names nothing.
+    """
+    spec = _mapping(template.get("spec"))
+    yield from _of("ServiceAccount", spec.get("serviceAccountName"), _NO_POD)
+    for volume in _mappings(spec.get("volumes")):
+        claim = _mapping(volume.get("persistentVolumeClaim"))
+        yield from _of("PersistentVolumeClaim", claim.get("claimName"))
+        yield from _required("Secret", volume.get("secret"), "secretName")
+        yield from _required("ConfigMap", volume.get("configMap"))
+        for source in _mappings(_mapping(volume.get("projected")).get("sources")):
+            yield from _required("Secret", source.get("secret"))
+            yield from _required("ConfigMap", source.get("configMap"))
+    for container in (*_mappings(spec.get("initContainers")), *_mappings(spec.get("containers"))):
+        for source in _mappings(container.get("envFrom")):
+            yield from _required("Secret", source.get("secretRef"))
+            yield from _required("ConfigMap", source.get("configMapRef"))
+        for variable in _mappings(container.get("env")):
+            value = _mapping(variable.get("valueFrom"))
+            yield from _required("Secret", value.get("secretKeyRef"))
+            yield from _required("ConfigMap", value.get("configMapKeyRef"))
+    for secret in _mappings(spec.get("imagePullSecrets")):
+        yield from _of("Secret", secret.get("name"), _NO_CREDENTIALS)
+
+
+def _required(kind: str, source: object, key: str = "name") -> Iterator[_Named]:
+    named = _mapping(source)
+    if not named.get("optional"):
+        yield from _of(kind, named.get(key))
+
+
+def _of(kind: str, name: object, otherwise: str = _WAIT) -> Iterator[_Named]:
+    if isinstance(name, str) and name:
+        yield _Named(kind, name, otherwise)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(value: object) -> list[dict[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -3,8 +3,6 @@
 Silence alone says nothing: many jobs never log. Only a log that counted steps, at a pace, and then stopped.
 """
 
-from datetime import UTC, datetime
-
 from arena_topo.diagnosis.sources.log_steps import Progress, read_steps
 from arena_topo.errors import ArenaTopoError
 from arena_topo.kube.resources import PODS
@@ -32,7 +30,7 @@ def no_progress(session: Session, job: JobView) -> str:
     # Users who cannot read logs, a container that has not started, a node that is gone.
     except ArenaTopoError:
         return ""
-    now = session.server_time or datetime.now(UTC)
+    now = session.now()
     if found is None:
         return ""
     silence = (now - found.at).total_seconds()

@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -20,7 +20,7 @@ from arena_topo.errors import (
 from arena_topo.jobs.conditions import has_ended
 from arena_topo.jobs.enforce import gated_workers, pins_of
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
-from arena_topo.jobs.options import options_from_annotation
+from arena_topo.jobs.options import options_from_annotation, with_fewer_spares
 from arena_topo.jobs.other_plans import settled
 from arena_topo.jobs.plan import JobPlanner, asked_roles, hostnames_of, question_of, waiting_reason
 from arena_topo.jobs.reserve import (
@@ -40,7 +40,7 @@ from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.kind import Loose, is_suspended, title
 from arena_topo.model.objects import Object
-from arena_topo.model.plan import Infeasible
+from arena_topo.model.plan import Demand, Infeasible
 from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Slot, Stage, encode
 from arena_topo.model.text.json import shown
 from arena_topo.model.text.words import plural, written_duration
@@ -125,6 +125,7 @@ def _unplaced(record: PlanRecord) -> PlanRecord:
         record,
         stage=Stage.SUSPENDED,
         slots=(),
+        spares=(),
         hostnames={},
         level="",
         domain="",
@@ -283,30 +284,67 @@ class Replacement:
         # One that stays and has no node yet holds nothing: its place is none for the others.
         left = without_reserved(snapshot, [OtherPlan(order=("", ""), record=staying, bound=self.bound)])
         first = 0
-        for _, demand in asked_roles(question_of(self.job, snapshot, options)):
+        for _, asked in asked_roles(question_of(self.job, snapshot, options)):
+            demand = replace(asked, required_level=options.required_level, spares=0)
             own = [slot for slot in self.record.slots if first <= slot.worker < first + demand.workers]
             lost = self.workers.intersection(slot.worker for slot in own)
             first += demand.workers
             if not lost:
                 continue
             # Those of the role that stay decide how close the new places can be.
-            found = replaced(replace(demand, required_level=options.required_level), own, lost, left)
+            found = _replaced(demand, own, lost, left, self.record)
             if isinstance(found, Infeasible):
                 return found
-            places |= {slot.worker: slot for slot in found.slots}
+            places |= {slot.worker: slot for slot in found}
             # The next role gets what this one leaves.
-            taken = replace(self.record, slots=found.slots)
+            taken = replace(self.record, slots=found, spares=())
             left = without_reserved(left, [OtherPlan(order=("", ""), record=taken)])
         slots = tuple(places.get(slot.worker, slot) for slot in self.record.slots)
         level, domain = domain_around(snapshot, slots)
+        used = {slot.node for slot in self.record.spares} & {slot.node for slot in places.values()}
         return replace(
             self.record,
             stage=Stage.PROPOSED,
             slots=slots,
+            spares=_left_of(self.record.spares, used),
+            requested_options=with_fewer_spares(self.record.requested_options, len(used)),
             hostnames={**self.record.hostnames, **hostnames_of(places.values(), snapshot)},
             level=level,
             domain=domain,
         )
+
+
+def _replaced(
+    demand: Demand, placed: Sequence[Slot], lost: frozenset[int], left: Snapshot, record: PlanRecord
+) -> tuple[Slot, ...] | Infeasible:
+    """Return new places for the *lost* ones of *placed* in what is *left*: first in the spare room."""
+    nodes = {node.name for node in left.nodes if node.ready and not node.unschedulable}
+    held = [slot.node for slot in record.spares if slot.node in nodes]
+    staying, slots = [slot for slot in placed if slot.worker not in lost], tuple[Slot, ...]()
+    first = frozenset(sorted(lost)[: len(held)])
+    if first:
+        # Any other node is as if it were cordoned.
+        only = tuple(node if node.name in held else replace(node, unschedulable=True) for node in left.nodes)
+        of_first = [*staying, *(slot for slot in placed if slot.worker in first)]
+        found = replaced(demand, of_first, first, replace(left, nodes=only))
+        # Somebody else's pods may be there by now.
+        if not isinstance(found, Infeasible):
+            slots, lost = found.slots, lost - first
+            left = without_reserved(
+                left, [OtherPlan(order=("", ""), record=replace(record, slots=slots, spares=()))]
+            )
+    if not lost:
+        return slots
+    others = [*staying, *slots, *(slot for slot in placed if slot.worker in lost)]
+    found = replaced(demand, others, lost, left)
+    return found if isinstance(found, Infeasible) else (*slots, *found.slots)
+
+
+def _left_of(spares: Sequence[Slot], used: Collection[str]) -> tuple[Slot, ...]:
+    """Return *spares* without the nodes *used*; their numbers follow those of the workers."""
+    first = min((slot.worker for slot in spares), default=0)
+    left = (slot for slot in spares if slot.node not in used)
+    return tuple(slot._replace(worker=number) for number, slot in enumerate(left, first))
 
 
 def _with_existing_places(

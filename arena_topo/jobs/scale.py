@@ -29,7 +29,15 @@ from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.kind import is_suspended, number_of, pod_name_at
 from arena_topo.model.objects import Object
 from arena_topo.model.plan import Demand, Growth, Infeasible, Scaling
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, encode, plan_text
+from arena_topo.model.plan_record import (
+    MOST_WORKERS,
+    Enforcement,
+    PlanRecord,
+    Slot,
+    Stage,
+    encode,
+    plan_text,
+)
 from arena_topo.model.text.words import plural, written_duration
 from arena_topo.planner.change import Grown, grow, shrink
 from arena_topo.planner.reservations import OtherPlan, limited_to, without_reserved
@@ -196,6 +204,9 @@ def elastic_job(served: ServedJob) -> ElasticJob:
             hint="an elastic job of only workers, as --min-workers makes one, can grow",
         )
     pods = pods_of_job(kind, job)
+    # Anybody may write two billion into a job: no list is made of so many names.
+    if pods > MOST_WORKERS:
+        raise UsageError(f"the job {name} asks for {pods:,} pods, and at most {MOST_WORKERS:,} are scaled")
     if record and len(record.slots) < pods:
         raise UsageError(
             f"{name} has {plural(pods, 'worker')} and a plan for {len(record.slots)}: somebody changed the number without a plan",

@@ -14,11 +14,10 @@ from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError
 from arena_topo.jobs.options import PlaceOptions, options_from_annotation
 from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.mpijob import ApiVersion, pod_templates, version_of, worker_count
-from arena_topo.kinds.names import check_pod_names
 from arena_topo.kinds.table import check_templates, kind_of, newest_kind
 from arena_topo.kinds.trainjob import TRAINJOB, with_patch
 from arena_topo.manifest.pods import FOLDER, SCRIPT
-from arena_topo.manifest.render import Manifest, RenderContext, render
+from arena_topo.manifest.render import Manifest, RenderContext, check_pod_names, render
 from arena_topo.model import keys
 from arena_topo.model.job import JobSpec, PodOptions
 from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, planned_replicas, title
@@ -66,7 +65,8 @@ class JobRequest:
 
 # From flags: the job is rendered, in the version and the shape that fit the cluster.
 
-_ONE_DASH = re.compile(r"(?<!\S)-((?:bind-to|map-by|rank-by)(?:-\w+)*)(?!\S)")
+# Patterns are compiled where they are used: few jobs need one of them.
+_ONE_DASH = r"(?<!\S)-((?:bind-to|map-by|rank-by)(?:-\w+)*)(?!\S)"
 """Options of mpirun that Open MPI 4 takes with one dash as well."""
 
 
@@ -109,7 +109,7 @@ def advice_on_command(job: JobSpec) -> Iterator[str]:
             "note: only a framework that looks for its hosts again can grow and shrink: "
             f"horovodrun --min-np ... --max-np ... --host-discovery-script {FOLDER}/{SCRIPT}"
         )
-    options = dict.fromkeys(_ONE_DASH.findall(line)) if "mpirun" in line or "mpiexec" in line else {}
+    options = dict.fromkeys(re.findall(_ONE_DASH, line)) if "mpirun" in line or "mpiexec" in line else {}
     if options:
         old, new = (" and ".join(f"{dashes}{option}" for option in options) for dashes in ("-", "--"))
         yield f"note: mpirun of Open MPI 5 ends with an error at {old}: write {new}, which Open MPI 4 takes too"
@@ -486,7 +486,7 @@ JobSource = FromFlags | FromManifest | FromEarlierJob
 
 # How a job that runs differs from what a submit of the same name would create.
 
-_SECRET = re.compile(r"secret|token|passw|credential|api_?key|access_?key|private", re.IGNORECASE)
+_CONFIDENTIAL = "secret|token|passw|credential|api_?key|access_?key|private"
 _Place = tuple[str, int, str]
 """A variable: its role, the number of its container, and its name."""
 
@@ -570,5 +570,5 @@ def _variables(job: Object) -> Iterator[tuple[_Place, Object]]:
 
 def _secrets(job: Object) -> Iterator[tuple[_Place, Any]]:
     for place, variable in _variables(job):
-        if "value" in variable and _SECRET.search(place[2]):
+        if "value" in variable and re.search(_CONFIDENTIAL, place[2], re.IGNORECASE):
             yield place, variable["value"]

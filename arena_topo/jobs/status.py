@@ -203,6 +203,10 @@ def job_view(
     # While it has no place, its pods wait for nothing else.
     if plan and plan.reason and status is JobStatus.PENDING:
         message, next_step = plan.message, STARTS_BY_ITSELF if plan.position else _WHAT_ENDS_FIRST
+    if status in (JobStatus.RUNNING, JobStatus.SUSPENDED) and (hang := _hang(job)):
+        message, saved = hang, f"arena-topo why {job['metadata']['name']} --saved shows what was seen"
+        # One that was stopped for it can be resumed.
+        next_step = f"{saved}; {next_step}" if next_step else saved
     return JobView(
         name=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
@@ -230,6 +234,18 @@ def job_view(
 
 _CLOCKS = timedelta(seconds=5)
 """How much later the operator's clock may be than the server's, to the second."""
+
+
+def _hang(job: Object) -> str:
+    """Return what the controller saw of a job without progress, empty for nothing."""
+    if keys.HANG not in (job["metadata"].get("annotations") or {}):
+        return ""
+
+    # Hardly any job has it.
+    from arena_topo.model.hang import hang_of
+
+    found = hang_of(job)
+    return found.text if found else ""
 
 
 def _moves(kind: Kind, job: Object, pods: Sequence[Object]) -> tuple[tuple[MoveView, ...], str]:

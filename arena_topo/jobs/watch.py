@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from queue import Empty, SimpleQueue
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired, Forbidden, NotFound
@@ -338,7 +338,7 @@ class JobWatch:
 
     def views(self) -> dict[JobKey, JobView]:
         """Return the view of every job, as it is now."""
-        now = datetime.now(UTC)
+        now = self._session.now()
         found: dict[JobKey, JobView] = {}
         for number, kind in enumerate(self._kinds):
             jobs, pods = self._watch.objects[2 * number : 2 * number + 2]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from arena_topo.cluster.published import read_published
@@ -206,7 +206,7 @@ def read_outlook(session: Session, *, levels: Sequence[str] = ()) -> Outlook:
         published = read_published(session, levels)
         snapshot = published or take_snapshot(session, levels=levels, of_jobs=pods)
     jobs = [job for kind in kinds for job in read_jobs(session, kind, planned=False)]
-    now = session.server_time or datetime.now(UTC)
+    now = session.now()
     left, plans = less_reserved(session, jobs, bound, snapshot)
     # What is published is less all that is reserved already.
     left = published or left

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 
 from arena_topo.diagnosis.look import LARGEST_OUTPUT, Evidence, PodAt, Run, find, look, merged, unanswered
 from arena_topo.diagnosis.sources.log_steps import read_steps
@@ -14,6 +14,7 @@ from arena_topo.diagnosis.verdict import (
     Verdict,
     judge,
     judge_findings,
+    judge_links,
     judge_shared,
     judge_speed,
 )
@@ -28,6 +29,7 @@ from arena_topo.kube.resources import NODES, PODS
 from arena_topo.kube.session import Session
 from arena_topo.model.job_view import JobEvent, JobStatus, JobView
 from arena_topo.model.objects import Object
+from arena_topo.model.text.quantity import parse_instant
 from arena_topo.model.text.words import last_part, written_duration
 
 _LOG_LINES = 200
@@ -51,12 +53,14 @@ def why(
     run: Run,
     *,
     patience: float | None = None,
+    looks: int = 10,
     notify: Callable[[str], None],
     sleep: Callable[[float], None] = time.sleep,
 ) -> Answer:
     """Return why the job *name* does not get on, or that it does.
 
-    Its ranks are asked by *run*, and with *patience* once more after so many seconds. Raises ``NotFound``.
+    Its ranks are asked by *run*, in so many *looks*, and with *patience* once more after so many seconds.
+    Raises ``NotFound``.
     """
     served = find_job(session, name)
     pods = pods_of(session, served)
@@ -66,7 +70,7 @@ def why(
             served.kind,
             served.job,
             pods,
-            now=datetime.now(UTC),
+            now=session.now(),
             launcher_job=launcher_job_of(session, served.job),
         ),
     )
@@ -75,16 +79,17 @@ def why(
     asked = [at for pod in pods if (at := _pod_at(pod, view))]
     gone = [_ended(pod) for pod in pods if served.kind.member(pod) is not None and not _runs(pod)]
     processes = find(asked, run)
-    evidence = _with_nodes(session, look(processes, run), gone)
+    evidence = _with_nodes(session, look(processes, run, looks=looks), gone)
     verdict = judge(evidence.ranks, evidence.absent)
     if patience is not None and verdict.state in (State.WAITING, State.UNDECIDED):
         notify(f"{verdict.message}; looking again in {written_duration(patience)}")
         sleep(patience)
-        evidence = merged(evidence, _with_nodes(session, look(processes, run), gone))
+        evidence = merged(evidence, _with_nodes(session, look(processes, run, looks=looks), gone))
         verdict = judge(evidence.ranks, evidence.absent, patience=patience)
     verdict = judge_findings(verdict, evidence.ranks, evidence.answers, patience=patience)
     if verdict.state is State.HEALTHY and evidence.has_stacks:
         verdict = judge_speed(evidence.ranks) or verdict
+    verdict = judge_links(verdict, evidence.ranks, evidence.backlogs)
     named = {suspect.node for suspect in verdict.suspects}
     suspected = {suspect.rank for suspect in verdict.suspects}
     others = [rank.node for rank in evidence.ranks if rank.number not in suspected]
@@ -94,17 +99,57 @@ def why(
     return Answer(view, replace(verdict, advice=verdict.advice.replace("JOB", name)), evidence)
 
 
-def runner(connection: ConnectionFlags, session: Session) -> Run:
-    """Return what runs a command in a pod of the namespace of *session*."""
+def runner(connection: ConnectionFlags, session: Session, most: int = LARGEST_OUTPUT) -> Run:
+    """Return what runs a command in a pod of the namespace of *session*, and reads *most* bytes of it."""
     from arena_topo.kube.remote import Starter
 
     starter = Starter(connection)
 
     def run(pod: PodAt, words: Sequence[str]) -> bytes:
         path = PODS.path(session.namespace, pod.name)
-        return starter.output(path, words, container=pod.container, most=LARGEST_OUTPUT)
+        return starter.output(path, words, container=pod.container, most=most)
 
     return run
+
+
+def last_sign(session: Session, pods: Sequence[Object]) -> datetime | None:
+    """Return when the pod that leads a job logged its last line, or started; None if it does not run.
+
+    Raises what reading a log raises.
+    """
+    chief = chief_pod(pods)
+    if chief is None or not _runs(chief):
+        return None
+    container = LogTarget().container_in(chief)
+    stamps = [line.stamp for line in read_pod(session, chief, container, LogOptions(tail=1, timestamps=True))]
+    text = stamps[-1].decode(errors="replace") if stamps else ""
+    try:
+        return parse_instant(text or str(container_status(chief, container)["state"]["running"]["startedAt"]))
+    except (ValueError, KeyError):
+        return None
+
+
+_LOGS = 8
+"""Instances whose last lines are kept: the chief, and those that are named."""
+
+
+def named_pods(answer: Answer) -> list[str]:
+    """Return the pods whose logs are evidence: that of the chief, and those that are named."""
+    named = [suspect.pod for suspect in answer.verdict.suspects if suspect.pod]
+    chief = [answer.job.chief.name] if answer.job.chief else []
+    return list(dict.fromkeys([*chief, *named]))[:_LOGS]
+
+
+def log_of(session: Session, pod: str, longest: int | None = None) -> str:
+    """Return the last lines of the log of *pod*, with their times, the *longest* cut at so many characters.
+
+    Raises what reading it raises.
+    """
+    found = session.get(PODS.path(session.namespace, pod))
+    return "".join(
+        f"{stamp} {text}" if longest is None or len(text) <= longest else f"{stamp} {text[:longest]}\n"
+        for stamp, text in last_lines(session, found)
+    )
 
 
 def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Verdict:
@@ -117,7 +162,7 @@ def _with_log(session: Session, pods: Sequence[Object], verdict: Verdict) -> Ver
     # Users who cannot read logs get the rest.
     except ArenaTopoError:
         return verdict
-    now = session.server_time or datetime.now(UTC)
+    now = session.now()
     if progress is None:
         return verdict
     if verdict.state is State.UNDECIDED and progress.is_recent(now):

@@ -46,20 +46,17 @@ def worker_range(kind: Kind, job: Object) -> WorkerRange | None:
     if isinstance(kind, ApiVersion):
         text = str((job["metadata"].get("annotations") or {}).get(ELASTIC, ""))
         what = f"the annotation {ELASTIC} of {job['metadata']['name']}"
-        return _planned_range(read_range(text, what)) if text else None
-    policy = job["spec"].get("elasticPolicy")
-    if policy is None:
-        return None
-    # A single bound stands for both, and without any the number is the one that the job has: the operator's
-    # defaults.
-    least, most = policy.get("minReplicas"), policy.get("maxReplicas")
-    now = pods_of_job(kind, job)
-    return _planned_range(WorkerRange(least or most or now, most or least or now))
-
-
-def _planned_range(found: WorkerRange) -> WorkerRange:
-    """Return *found* with no more pods than a plan may have: its writer may name any number."""
-    return WorkerRange(min(found.least, MOST_WORKERS), min(found.most, MOST_WORKERS))
+        found = read_range(text, what) if text else None
+    elif (policy := job["spec"].get("elasticPolicy")) is None:
+        found = None
+    else:
+        # A single bound stands for both, and without any the number is the one that the job has: the
+        # operator's defaults.
+        least, most = policy.get("minReplicas"), policy.get("maxReplicas")
+        now = pods_of_job(kind, job)
+        found = WorkerRange(least or most or now, most or least or now)
+    # No more pods than a plan may have: the writer of the job may name any number.
+    return found and WorkerRange(min(found.least, MOST_WORKERS), min(found.most, MOST_WORKERS))
 
 
 def read_range(text: str, what: str) -> WorkerRange:
@@ -132,7 +129,7 @@ def _meeting_point(kind: Kind, job: Object, role: str) -> int:
 # elastic jobs use it.
 
 _DYNAMIC = ("c10d", "etcd-v2")
-_STARTS_DYNAMIC = re.compile(r"--rdzv[-_]backend(?:=|\s+)(?:c10d|etcd-v2)(?![\w-])")
+_STARTS_DYNAMIC = r"--rdzv[-_]backend(?:=|\s+)(?:c10d|etcd-v2)(?![\w-])"
 
 
 def rank_order(kind: Kind, job: Object) -> RankOrder:
@@ -158,4 +155,4 @@ def _starts_dynamic(pods: Replicas) -> bool:
         for word in container.get(part) or ()
     )
     line = " ".join(words)
-    return ("torchrun" in line or "torch.distributed" in line) and bool(_STARTS_DYNAMIC.search(line))
+    return ("torchrun" in line or "torch.distributed" in line) and bool(re.search(_STARTS_DYNAMIC, line))

@@ -1,17 +1,10 @@
-"""Names of jobs: which job a text names, and which names the pods of a kind leave room for.
-
-Sources: the pods of MPIJob v2beta1, and the Services of the training operator's jobs, have DNS-1035 labels
-for names (mpi-operator, validation.go; training-operator, pkg/webhooks).
-"""
+"""Which job a text names, and which of its pods is the one whose log is the job's."""
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.mpijob import ApiVersion, is_launcher
+from arena_topo.kinds.mpijob import is_launcher
 from arena_topo.model import keys
-from arena_topo.model.kind import Kind, Member
 from arena_topo.model.objects import Object
 from arena_topo.model.validation import is_object_name
-
-_DIGIT_MAY_COME_FIRST = (ApiVersion.V1, ApiVersion.V1ALPHA1)
 
 
 def named_job(text: str) -> str:
@@ -29,22 +22,6 @@ def named_job(text: str) -> str:
             hint="give the name of a job, as arena-topo list prints it, or mpijob/NAME",
         )
     return name
-
-
-def check_pod_names(name: str, workers: int, kind: Kind, role: str = "worker") -> None:
-    """Raise ``UsageError`` if *kind* cannot name so many *workers*, or pods of another *role*, by *name*."""
-    if kind not in _DIGIT_MAY_COME_FIRST and not name[0].isalpha():
-        raise UsageError(
-            f"the job name {name!r} must start with a letter: the workers' host names are made from it",
-            hint=f"for example --name=job-{name}",
-        )
-    # No worker has a longer name than the last one.
-    longest = kind.pod_name(Member(name, role, max(workers - 1, 0)))
-    if len(longest) > 63:
-        raise UsageError(
-            f"the {role}'s name {longest!r} would have {len(longest)} characters, and 63 are allowed",
-            hint="use a shorter --name",
-        )
 
 
 def _words_of_kinds() -> frozenset[str]:

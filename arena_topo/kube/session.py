@@ -11,7 +11,8 @@ from _thread import allocate_lock
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -91,6 +92,20 @@ def api_error(status: int, body: bytes) -> ApiError:
         reason=str(document.get("reason") or "")[:_LONGEST_MESSAGE],
         details=details if isinstance(details, dict) else {},
     )
+
+
+def http_date(text: str) -> datetime | None:
+    """Return the time of a header such as Date, None for none and for an unreadable one.
+
+    >>> http_date("Sun, 06 Nov 1994 08:49:37 GMT")
+    datetime.datetime(1994, 11, 6, 8, 49, 37, tzinfo=datetime.timezone.utc)
+    """
+    try:
+        found = parsedate_to_datetime(text)
+        # One without a zone could be the time of anywhere.
+        return found.astimezone(UTC) if found.tzinfo else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def is_unserved(error: NotFound) -> bool:
@@ -283,21 +298,19 @@ class Session:
         self.kinds: tuple[Kind, ...] = ()
         """The kinds of jobs that the user means, all where it is empty."""
         self.server = server
-        # The header Date of the last answer: one value, which copies of this session share.
-        self._date = [""]
+        # The header Date of the last answer, and when that came; copies of this session share it.
+        self._date = [("", 0.0)]
         self._discovered: dict[str, tuple[float, Object]] = {}
         self._may_send: Callable[[], bool] | None = None
 
-    @property
-    def server_time(self) -> datetime | None:
-        """The server's time at its last answer, in whole seconds, or None where it sent none."""
-        # Few commands ask, and the parser of dates takes a while to import.
-        from email.utils import parsedate_to_datetime
-
+    def now(self) -> datetime:
+        """Return the server's time, to a second or so; before its first answer that of this machine."""
+        date, then = self._date[0]
+        answered = http_date(date)
         try:
-            return parsedate_to_datetime(self._date[0]).astimezone(UTC) if self._date[0] else None
-        except (ValueError, OverflowError):
-            return None
+            return answered + timedelta(seconds=self._now() - then) if answered else datetime.now(UTC)
+        except OverflowError:
+            return datetime.now(UTC)
 
     def version(self) -> str | None:
         """Return the version of Kubernetes that the server says it is, None where it does not say."""
@@ -655,7 +668,7 @@ class Session:
                 self._clock.note(unanswered)
                 raise
             if answer.status < 300:
-                self._date[0] = answer.header("Date")
+                self._date[0] = answer.header("Date"), self._now()
                 self._clock.has_answer = True
                 return answer
             error = _refusal(answer)

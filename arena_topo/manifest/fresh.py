@@ -145,7 +145,7 @@ def _undo_gang(item: Object) -> None:
 
 def _forget(item: Object) -> None:
     """Drop the labels and annotations of a plan, and of kubectl."""
-    for key in (keys.PLANNED, keys.PLANNED_JOB, keys.PLANNED_KIND):
+    for key in (keys.PLANNED, keys.PLANNED_JOB, keys.PLANNED_KIND, keys.LAUNCHER_OF):
         _of(item, "labels").pop(key, None)
     for key in _OWN_ANNOTATIONS:
         _of(item, "annotations").pop(key, None)

@@ -2,18 +2,62 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 from arena_topo.errors import UsageError
+from arena_topo.gang.auto import with_cluster_facts
+from arena_topo.gang.backends import decorate
 from arena_topo.kinds.elastic import worker_range
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.manifest.plan_on_job import suspend
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.manifest.render import Manifest
+from arena_topo.model.gang import ClusterFacts, Decoration, Gang
+from arena_topo.model.keys import PREFERRED_LEVEL, REQUIRED_LEVEL
 from arena_topo.model.kind import Kind, Replicas, is_planned
 from arena_topo.model.objects import Object, section
+from arena_topo.model.placement_options import GangRequest
 from arena_topo.model.pods import pod_spec_requests
 from arena_topo.model.text.quantity import Resources, quantities, resources
+
+
+def with_gang(
+    manifest: Manifest,
+    backend: str,
+    facts: ClusterFacts,
+    wanted: GangRequest,
+    planned: Mapping[str, str] | None = None,
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Return *manifest* with what the *backend* of its gang adds, and what the user should know of that.
+
+    *planned*: our planner places the gang when its queue admits it, as these annotations of its workers say.
+
+    Raises ``UsageError`` for what the back-end cannot do, and where the job says otherwise already.
+    """
+    job = _with_level(manifest.job, wanted)
+    gang = replace(
+        gang_of(job),
+        level=wanted.level,
+        required=wanted.required,
+        queue=wanted.queue,
+        planned=planned is not None,
+    )
+    decoration = decorate(backend, with_cluster_facts(gang, facts))
+    decoration = replace(decoration, worker_annotations={**decoration.worker_annotations, **(planned or {})})
+    companions = (*manifest.companions, *decoration.companions)
+    return replace(manifest, job=decorated(job, decoration), companions=companions), decoration.notes
+
+
+def _with_level(job: Object, wanted: GangRequest) -> Object:
+    """Return *job* annotated with the level of its gang, which each scheduler takes in a form of its own."""
+    if not wanted.level:
+        return job
+    key = REQUIRED_LEVEL if wanted.required else PREFERRED_LEVEL
+    metadata = job["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), key: wanted.level}
+    return {**job, "metadata": {**metadata, "annotations": annotations}}
+
 
 # What a rendered job says of its gang, whichever template rendered it.
 
@@ -24,12 +68,12 @@ def gang_of(job: Object) -> Gang:
     """Return the gang of the rendered *job*; what only the cluster or the user knows is left empty."""
     kind = kind_of(job)
     check_templates(kind, job)
+    limits = worker_range(kind, job)
     pods = kind.replicas(job)
     first, *others = roles = [each for each in pods if is_planned(kind, each.role)]
     launcher = next((each for each in pods if not is_planned(kind, each.role)), None)
     launcher_waits, launcher_requests = _launcher_waits(job, kind), _launcher_requests(job, kind, launcher)
     spec = first.pods.get("spec") or {}
-    limits = worker_range(kind, job)
     requests = [quantities(pod_spec_requests(role.pods.get("spec") or {})) for role in roles]
     return Gang(
         job=job["metadata"]["name"],

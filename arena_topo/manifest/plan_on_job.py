@@ -5,6 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from arena_topo.errors import DocumentError
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.keys import (
@@ -12,6 +13,7 @@ from arena_topo.model.keys import (
     DRA_GPU,
     GANG_GATE,
     HAMI_USE_GPUS,
+    LAUNCHER_OF,
     PIN_CLAIMS,
     PIN_GPUS,
     PIN_NODES,
@@ -21,7 +23,15 @@ from arena_topo.model.keys import (
     PLANNED_JOB,
     PLANNED_KIND,
 )
-from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, offsets, planned_replicas
+from arena_topo.model.kind import (
+    Kind,
+    Replicas,
+    containers,
+    is_planned,
+    is_suspended,
+    offsets,
+    planned_replicas,
+)
 from arena_topo.model.objects import Object, entries, section
 from arena_topo.model.plan_record import plan_text
 
@@ -66,6 +76,8 @@ def with_pins(job: Object, pins: Pins) -> Object:
         _metadata(pinned, "annotations")[PLAN] = pins.plan
     if pins.new:
         _metadata(pinned, "labels")[PLANNED] = "true"
+        for launcher in launchers(kind, pinned):
+            _metadata(launcher.template, "labels").update(launcher_labels(pinned))
     first = offsets(kind, pinned)
     for replicas in planned_replicas(kind, pinned):
         _pin(replicas, pins, labels=_labels(kind, pinned), offset=first[replicas.role])
@@ -77,6 +89,18 @@ def _labels(kind: Kind, job: Object) -> dict[str, str]:
     labels = {PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])}
     # Jobs of two kinds may have one name. Those without the label are MPIJobs, which had none to begin with.
     return labels if isinstance(kind, ApiVersion) else {**labels, PLANNED_KIND: kind.kind.lower()}
+
+
+def launchers(kind: Kind, job: Object) -> list[Replicas]:
+    """Return the role of the launcher of *job*, if it is an MPIJob with a template for it."""
+    if not isinstance(kind, ApiVersion):
+        return []
+    return [replicas for replicas in kind.replicas(job) if not is_planned(kind, replicas.role)]
+
+
+def launcher_labels(job: Object) -> dict[str, str]:
+    """Return the labels of the launcher of *job*, by which its pod is known as that of a job of ours."""
+    return {LAUNCHER_OF: str(job["metadata"]["name"])}
 
 
 def _pin(replicas: Replicas, pins: Pins, *, labels: Mapping[str, str], offset: int) -> None:
@@ -137,13 +161,18 @@ def _unpin(template: Object, pins: Pins) -> None:
 def resized(job: Object, pods: int) -> Object:
     """Return a copy of *job*, of an elastic kind, with as many planned *pods* in all.
 
-    Its elastic role has what the others leave.
+    Its elastic role has what the others leave. Raises ``DocumentError`` for a job without that role.
     A PyTorchJob of a master and three workers that gets six pods has five workers.
     """
     kind = kind_of(job)
     if kind.elastic is None:
         raise ValueError(f"the pods of a {kind.kind} stay as many as they are")
-    others = sum(role.count for role in planned_replicas(kind, job) if role.role != kind.elastic.role)
+    counts = {role.role: role.count for role in planned_replicas(kind, job)}
+    if counts.pop(kind.elastic.role, None) is None:
+        raise DocumentError(
+            f"the job {job['metadata']['name']} has no {kind.elastic.role}s, whose number could change"
+        )
+    others = sum(counts.values())
     copy = deepcopy(job)
     *above, last = kind.elastic.replicas.strip("/").split("/")
     section_of: Object = copy

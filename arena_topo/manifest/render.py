@@ -4,14 +4,13 @@ from dataclasses import dataclass
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion, version_of
-from arena_topo.kinds.names import check_pod_names
 from arena_topo.kinds.table import kind_of
 from arena_topo.kinds.trainjob import TRAINJOB
 from arena_topo.manifest.pods import companions, template_values
 from arena_topo.manifest.templates import render_template
 from arena_topo.model import keys
 from arena_topo.model.job import JobSpec, PodOptions
-from arena_topo.model.kind import Kind, title
+from arena_topo.model.kind import Kind, Member, title
 from arena_topo.model.objects import TRAINING_JOB, Object
 from arena_topo.model.pods import pod_spec_requests
 from arena_topo.model.text.documents import misfit
@@ -22,11 +21,13 @@ from arena_topo.model.text.yaml import load
 class RenderContext:
     """What of the cluster shapes the objects.
 
-    Its MPIJob version, and the resource by which GPUs are requested.
+    Its MPIJob version, and the resource by which GPUs are requested. ``gated``: the pods wait at our gate, so
+    that one that is recreated may get another node.
     """
 
     kind: Kind = ApiVersion.V2BETA1
     gpu_resource: str = keys.NVIDIA_GPU
+    gated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,13 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
     """
     kind = context.kind
     _check_expressible(job, context)
-    network = _uses_host_network(job, context)
     for role, count in [(role.name, role.pods) for role in job.roles] or [("worker", job.workers)]:
         check_pod_names(job.name, count, kind, role)
+    network = _uses_host_network(job, context)
     others = companions(job, kind)
     values = template_values(job, kind, gpu_resource=context.gpu_resource, host_network=network)
     name = f"{kind.kind.lower()}.{kind.version}.yaml.j2"
-    text = render_template(name, values, user_template=template)
+    text = render_template(name, {**values, "gated": context.gated}, user_template=template)
     rendered, rendered_kind = _read(text, name, kind)
     crowded = network and kind is ApiVersion.V2BETA1 and job.workers > 1
     return Manifest(
@@ -102,6 +103,26 @@ def _check_expressible(job: JobSpec, context: RenderContext) -> None:
                 f"{flag} cannot be expressed in {title(kind)}, the version that this cluster serves",
                 hint="leave it out, or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
             )
+
+
+def check_pod_names(name: str, workers: int, kind: Kind, role: str = "worker") -> None:
+    """Raise ``UsageError`` if *kind* cannot name so many *workers*, or pods of another *role*, by *name*.
+
+    The pods of MPIJob v2beta1, and the Services of the training operator's jobs, have DNS-1035 labels for
+    names (mpi-operator, validation.go; training-operator, pkg/webhooks).
+    """
+    if kind not in (ApiVersion.V1, ApiVersion.V1ALPHA1) and not name[0].isalpha():
+        raise UsageError(
+            f"the job name {name!r} must start with a letter: the workers' host names are made from it",
+            hint=f"for example --name=job-{name}",
+        )
+    # No worker has a longer name than the last one.
+    longest = kind.pod_name(Member(name, role, max(workers - 1, 0)))
+    if len(longest) > 63:
+        raise UsageError(
+            f"the {role}'s name {longest!r} would have {len(longest)} characters, and 63 are allowed",
+            hint="use a shorter --name",
+        )
 
 
 def _check_left_to_runtime(job: JobSpec, context: RenderContext) -> None:

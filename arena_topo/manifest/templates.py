@@ -84,6 +84,8 @@ def render_here(name: str, values: Mapping[str, Any], user_template: str, env: M
         keep_trailing_newline=True,
         # The text is YAML, in which HTML's escapes would be part of the values.
         autoescape=False,
+        # There is nothing to fold in a template that is rendered once, and looking for it takes longer.
+        optimized=False,
     )
     environment.filters["q"] = as_json
     try:

@@ -159,7 +159,8 @@ class ClusterFacts:
     what it is (``volcano``, ``mpi-operator``). ``ack`` and ``hami`` say whether any node is set up for these
     schedulers. ``dra_drivers`` are the drivers that publish ResourceSlices. ``pod_groups`` is the served
     version of scheduling.k8s.io's PodGroup, empty for none. ``kai_topologies`` gives the levels of KAI's
-    Topologies, which are node labels, the names of the Topologies. ``waiting`` is read only for ``doctor``.
+    Topologies, which are node labels, the names of the Topologies. ``waiting`` is read only for ``doctor``,
+    and so is ``controller_limited``: whether an admission policy limits the token of a controller that runs.
     """
 
     kubernetes: str = ""
@@ -175,6 +176,7 @@ class ClusterFacts:
     policy: Policy = field(default_factory=Policy)
     access: tuple[AccessReview, ...] = ()
     waiting: WaitingRoom | None = None
+    controller_limited: bool | None = None
 
     def serves(self, group: str) -> bool:
         """Whether the API group *group* is served in any version."""

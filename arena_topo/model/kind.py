@@ -289,19 +289,6 @@ def owner_reference(owner: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def planned_members(kind: Kind, job: Object) -> list[Member]:
-    """Return the pods of *job* that are planned, each at its number.
-
-    For example, of a PyTorchJob with three workers: master 0, worker 0, worker 1, worker 2.
-    """
-    name = str(job["metadata"]["name"])
-    return [
-        Member(name, replicas.role, index)
-        for replicas in planned_replicas(kind, job)
-        for index in range(replicas.count)
-    ]
-
-
 def chief_title(kind: Kind, job: Object) -> str:
     """Return what messages call the pod whose log is the job's: ``the launcher``, ``worker 0``."""
     chief = kind.chief_role(job)

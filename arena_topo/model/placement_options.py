@@ -7,7 +7,8 @@ from math import prod
 
 from arena_topo.errors import UsageError
 from arena_topo.model.text.json import cut
-from arena_topo.model.text.words import plural
+from arena_topo.model.text.quantity import parse_duration
+from arena_topo.model.text.words import plural, written_duration
 
 
 class TopologyPolicy(Enum):
@@ -43,6 +44,52 @@ class NodeLoss(Enum):
     WAIT = "wait"
     SUSPEND = "suspend"
     FAIL = "fail"
+
+
+@dataclass(frozen=True, slots=True)
+class HangRule:
+    """What happens to a job whose log has been silent for ``after`` seconds, and whose ranks do not move.
+
+    The evidence is kept. One that ``fails`` is then stopped too, if it is stuck beyond doubt.
+    """
+
+    after: int
+    fails: bool = False
+
+    def __str__(self) -> str:
+        return f"{written_duration(self.after)}:{_SAVE_AND_FAIL if self.fails else _SAVE}"
+
+
+_SAVE, _SAVE_AND_FAIL = "save", "save-and-fail"
+_SHORTEST, _LONGEST = 30, 7 * 86_400
+"""Seconds of silence: sooner a checkpoint would be looked at, and later nobody waits for it."""
+
+
+def read_hang_rule(text: str, what: str) -> HangRule:
+    """Return the rule in a *text* such as ``30m:save``. Raises ``UsageError`` about *what*."""
+    time, _, action = text.partition(":")
+    hint = "write for example 30m:save or 1h:save-and-fail"
+    try:
+        seconds = parse_duration(time)
+    except ValueError as error:
+        raise UsageError(f"{what}: {cut(text, 40)!r} does not begin with a duration", hint=hint) from error
+    if action not in (_SAVE, _SAVE_AND_FAIL):
+        raise UsageError(
+            f"{what}: {cut(text, 40)!r} does not end with :{_SAVE} or :{_SAVE_AND_FAIL}", hint=hint
+        )
+    if not _SHORTEST <= seconds <= _LONGEST:
+        raise UsageError(f"{what}: {cut(time, 40)} is not between 30s and 7 days", hint=hint)
+    return HangRule(round(seconds), action == _SAVE_AND_FAIL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangRequest:
+    """What the user asks of the gang: the back-end's name or ``auto``, a queue, and a level of the fabric."""
+
+    scheduler: str = "auto"
+    queue: str = ""
+    level: str = ""
+    required: bool = False
 
 
 class Pin(Enum):

@@ -245,7 +245,8 @@ class Placement:
     GPUs' names, as far as they are known. ``groups`` says of a gang with ``--parallel`` where its groups of
     ranks lie. ``ranks`` are the pods in the order of their ranks, empty where that is the order of their
     numbers. ``warnings`` are what the user should know before anything else. ``prediction`` is None where
-    no two ranks exchange anything by NCCL.
+    no two ranks exchange anything by NCCL. ``spares`` is the room on nodes that are held for workers whose
+    nodes are lost, with numbers that no worker has.
     """
 
     roles: tuple[RolePlacement, ...]
@@ -260,6 +261,7 @@ class Placement:
     groups: tuple[GroupPlaces, ...] = ()
     ranks: tuple[int, ...] = ()
     traffic: StepTraffic | None = None
+    spares: tuple[Slot, ...] = ()
 
     @property
     def by_role(self) -> bool:
@@ -378,7 +380,8 @@ class Demand:
     all devices, and no cores of its own. ``isolated`` pods do not see each other's GPUs and have RDMA cards,
     over which they exchange on one node too (``prediction.forecast`` says why). ``ranks`` is the order in
     which workers become ranks: neighbours get places next to each other. ``spread_evenly`` is a level like
-    the others: each of its domains that gets workers gets as many, or one more.
+    the others: each of its domains that gets workers gets as many, or one more. ``spares`` nodes more are
+    held for it, each with room for the workers of any node that the gang may lose.
     """
 
     workers: int
@@ -402,6 +405,7 @@ class Demand:
     isolated: bool = False
     ranks: RankOrder = BY_NUMBER
     spread_evenly: str = ""
+    spares: int = 0
 
 
 # A gang of unlike pods: its roles, and what each asks of the cluster.

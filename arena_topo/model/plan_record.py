@@ -215,9 +215,10 @@ class PlanRecord:
     values of the nodes' hostname labels where these differ from the nodes' names. ``level`` and ``domain``
     are the placement's; ``written`` is an RFC 3339 instant. ``waiting_reason`` is why a waiting job waits,
     for users. ``requested_options`` are the placement options of the user, so that the job can be planned
-    again. ``companion_paths`` are the API paths of the objects that belong to the job: where one is missing,
-    submit was interrupted. ``position`` is that in the controller's queue, from 1; 0 if it is in no queue.
-    ``estimate`` is the controller's of when a waiting job starts, None where it made none.
+    again. ``spares`` is the room that is held on other nodes for workers that lose theirs, with numbers that
+    no worker has. ``companion_paths`` are the API paths of the objects that belong to the job: where one is
+    missing, submit was interrupted. ``position`` is that in the controller's queue, from 1; 0 if it is in no
+    queue. ``estimate`` is the controller's of when a waiting job starts, None where it made none.
     """
 
     stage: Stage
@@ -235,6 +236,12 @@ class PlanRecord:
     position: int = 0
     roles: tuple[PlannedRole, ...] = ()
     estimate: StartEstimate | None = None
+    spares: tuple[Slot, ...] = ()
+
+    @property
+    def taken(self) -> tuple[Slot, ...]:
+        """All that it reserves: the places of its workers, and its spare room."""
+        return self.slots + self.spares if self.spares else self.slots
 
     def requests_of(self, worker: int) -> Resources:
         """Return what the pod with the number *worker* requests, GPUs included.
@@ -276,11 +283,24 @@ _ENFORCED = {
 
 def enforced_text(record: PlanRecord) -> str:
     """Return what of the confirmed *record* is enforced, and by what, with semicolons between the facts."""
-    text = _ENFORCED[record.enforcement]
+    text = "; ".join(filter(None, (_ENFORCED[record.enforcement], _spares_of(record))))
     # Of GPUs there is something to say only where the plan knows them and each worker has a node of its own.
     if not (record.enforcement.places_each_worker and any(slot.gpus for slot in record.slots)):
         return text
     return f"{text}; {_ENFORCED_GPUS[record.gpu_enforcement]}"
+
+
+def _spares_of(record: PlanRecord) -> str:
+    each = sum(amount for name, amount in record.worker_requests.items() if "gpu" in name)
+    return spares_text(record.spares, each)
+
+
+def spares_text(spares: Sequence[Slot], gpus: int) -> str:
+    """Return what spare room for workers of so many *gpus* costs: ``2 spare nodes held: 16 GPUs idle``."""
+    if not spares:
+        return ""
+    idle = f"{plural(len(spares) * gpus, 'GPU')} idle" if gpus else "idle"
+    return f"{plural(len({slot.node for slot in spares}), 'spare node')} held: {idle}"
 
 
 class UnreadablePlan(ValueError):
@@ -320,6 +340,7 @@ def encode(record: PlanRecord) -> str:
             {"name": role.name, "pods": role.pods, "each": dict(role.requests)} for role in record.roles
         ],
         "start": ESTIMATE.write(record.estimate) if record.estimate else None,
+        "spares": [[node, len(list(slots))] for node, slots in groupby(slot.node for slot in record.spares)],
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -342,13 +363,15 @@ def _decoded(value: object) -> PlanRecord:
     # Empty values were left out when the plan was written, so that keys may be absent.
     values = read_fields(_TABLE, document, "it", strict=False)
     nodes, gpus = _repeated(document, "nodes"), _repeated(document, "gpus")
+    held = _repeated(document, "spares")
     if len(nodes) != len(gpus):
         raise ValueError(f"{len(nodes)} workers have nodes and {len(gpus)} have GPUs")
     # Nodes and sets of GPUs repeat, and each text is read once.
     indices = {text: _parsed_gpus(text) for text in set(gpus)}
     slots = (Slot(worker, node, indices[gpus[worker]]) for worker, node in enumerate(nodes))
     _check_roles(values["roles"], len(nodes))
-    return PlanRecord(slots=tuple(slots), **values)
+    spares = tuple(Slot(number, node) for number, node in enumerate(held, len(nodes)))
+    return PlanRecord(slots=tuple(slots), spares=spares, **values)
 
 
 def _check_roles(roles: Sequence[PlannedRole], pods: int) -> None:
@@ -423,8 +446,12 @@ def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
 
 
 def placed_text(record: PlanRecord) -> str:
-    """Return where the pods are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``."""
-    return f"{pods_text(record)} on {placed_words(len(slots_by_node(record)), record.level, record.domain)}"
+    """Return where the pods are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``.
+
+    With spare nodes it says what they cost, after a semicolon.
+    """
+    nodes = placed_words(len(slots_by_node(record)), record.level, record.domain)
+    return "; ".join(filter(None, (f"{pods_text(record)} on {nodes}", _spares_of(record))))
 
 
 def pods_text(record: PlanRecord) -> str:

@@ -27,7 +27,7 @@ from arena_topo.model.plan import (
     Verdict,
     WorkerPlace,
 )
-from arena_topo.model.plan_record import PlanRecord, StartEstimate, placed_text
+from arena_topo.model.plan_record import PlanRecord, StartEstimate, placed_text, spares_text
 from arena_topo.model.reports import Finding, State
 from arena_topo.model.text.words import (
     counted_role,
@@ -353,6 +353,9 @@ def _document(verdict: Verdict) -> dict[str, Any]:
     # Only where ranks do not follow the numbers of the pods.
     if isinstance(verdict, Placement) and verdict.ranks:
         body["ranks"] = list(verdict.ranks)
+    # Only a job with --spares has some.
+    if isinstance(verdict, Placement) and verdict.spares:
+        body["spares"] = list(dict.fromkeys(slot.node for slot in verdict.spares))
     if isinstance(verdict, Infeasible) and verdict.by_role:
         body["roles"] = [
             {"role": role.role, "answer": _document(role.answer) if role.answer else None}
@@ -383,6 +386,8 @@ def _answer_lines(name: str, verdict: Verdict, width: int | None, submit: str) -
         yield [Span(_forecast_text(verdict.prediction), "")]
     if verdict.traffic:
         yield [Span(_traffic_text(verdict.traffic), "")]
+    if verdict.spares:
+        yield [Span(spares_text(verdict.spares, verdict.gpus), "")]
     if verdict.ranks:
         yield [Span(_RANKS_BY_NAME, "")]
     # One of them is read: the others wait for those who ask.
@@ -424,6 +429,10 @@ def _why_page(name: str, verdict: Verdict, width: int | None) -> Iterator[Line]:
     if verdict.traffic:
         yield []
         yield from _traffic_lines(verdict.traffic)
+    if verdict.spares:
+        names = ", ".join(dict.fromkeys(slot.node for slot in verdict.spares))
+        yield []
+        yield [Span(f"{spares_text(verdict.spares, verdict.gpus)}, on {names}", "")]
     yield []
     yield [Span("Why", "bold")]
     yield from _why_lines(verdict)
@@ -887,6 +896,7 @@ def submitted_lines(
         summary = rendered([_summary_line(name, verdict)], colour=False).rstrip()
         facts = [_forecast_text(verdict.prediction)] if verdict.prediction else []
         facts += [_traffic_text(verdict.traffic)] if verdict.traffic and verdict.traffic.servers else []
+        facts += [spares_text(verdict.spares, verdict.gpus)] if verdict.spares else []
         yield from (f"warning: {warning}" for warning in verdict.warnings)
         yield "; ".join((summary, *facts))
         yield from (

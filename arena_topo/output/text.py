@@ -286,9 +286,7 @@ def object_name(item: Object) -> str:
 # rest.
 
 _NONE = "<none>"
-_STEP = re.compile(
-    r"\.(?P<key>(?:\\.|[^\\.\[\](){}\s,'\"*$@?])+)|\[(?P<index>-?[0-9]{1,9})\]|\[(?P<every>\*)\]", re.DOTALL
-)
+_STEP = r"\.(?P<key>(?:\\.|[^\\.\[\](){}\s,'\"*$@?])+)|\[(?P<index>-?[0-9]{1,9})\]|\[(?P<every>\*)\]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,7 +321,7 @@ def parse_path(text: str, flag: str) -> Path:
     rest = rest if rest[:1] in (".", "[") else f".{rest}"
     steps: list[str | int | None] = []
     while rest:
-        match = _STEP.match(rest)
+        match = re.match(_STEP, rest, re.DOTALL)
         if match is None:
             raise UsageError(
                 f"{flag}: {text!r} is not a path of fields",

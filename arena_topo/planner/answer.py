@@ -125,15 +125,20 @@ def placement(
     they follow the nodes in fabric order.
     """
     shares: list[NodeShare] = []
-    slots: list[Slot] = []
-    parts, nodes, paths = NodeParts(demand), fleet.nodes, fleet.paths
+    ranks: list[int] = []
+    hosts: list[str] = []
+    taken: list[tuple[int, ...] | None] = []
+    parts, nodes, paths = NodeParts(demand, fleet.state), fleet.nodes, fleet.paths
     for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        node, first = nodes[position], len(slots)
-        part, alignment = parts.of(node, fleet.state(position), offer)
-        workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
-        gpus, busbw, best, by_worker = part
-        shares.append(NodeShare(node.name, workers, gpus, busbw, best, paths[position], alignment))
-        slots += map(_AS_SLOT, zip(workers, repeat(node.name), by_worker, strict=False))
+        node = nodes[position]
+        (gpus, busbw, best, by_worker), alignment = parts.of(node, position, offer)
+        first, count = len(ranks), len(by_worker)
+        workers = workers_of[position] if workers_of else tuple(range(first, first + count))
+        shares.append(_AS_SHARE((node.name, workers, gpus, busbw, best, paths[position], alignment)))
+        ranks += workers[:count]
+        hosts += repeat(node.name, count)
+        taken += by_worker
+    slots = list(map(_AS_SLOT, zip(ranks, hosts, taken, strict=True)))
     if workers_of:
         slots.sort()
     # Where several levels count as equally close, the nodes may share a closer domain than the one searched.
@@ -148,7 +153,8 @@ def placement(
 
 
 _AS_SLOT: Callable[[tuple[int, str, tuple[int, ...] | None]], Slot] = partial(tuple.__new__, Slot)
-"""What ``Slot`` does with its fields, in a third of the time: a gang may have thousands."""
+_AS_SHARE: Callable[[tuple[object, ...]], NodeShare] = partial(tuple.__new__, NodeShare)
+"""What ``Slot`` and ``NodeShare`` do with their fields, in a third of the time: a gang may have thousands."""
 
 
 class NodePart(NamedTuple):
@@ -169,18 +175,19 @@ class NodeParts:
     Nodes and offers that were asked for must stay alive, because they are told apart by their identity.
     """
 
-    def __init__(self, demand: Demand) -> None:
-        """Take what each worker asks for."""
+    def __init__(self, demand: Demand, state_of: Callable[[int], NodeState]) -> None:
+        """Take what each worker asks for, and what tells the state of a node from its position."""
         self._demand = demand
+        self._state_of = state_of
         self._known: dict[tuple[int, ...], tuple[NodePart, NodeAlignment | None]] = {}
 
-    def of(self, node: GpuNode, state: NodeState, offer: Offer) -> tuple[NodePart, NodeAlignment | None]:
-        """Return what *offer* takes of *node*, in *state*, and where on the node the workers are."""
+    def of(self, node: GpuNode, position: int, offer: Offer) -> tuple[NodePart, NodeAlignment | None]:
+        """Return what *offer* takes of *node*, at *position*, and where on the node the workers are."""
         # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
         key = id(offer), id(node.gpus), id(node.zones)
         known = self._known.get(key)
         if known is None:
-            part = _node_part(node, state, offer, self._demand.gpus)
+            part = _node_part(node, self._state_of(position), offer, self._demand.gpus)
             known = part, node_alignment(node, self._demand, part.by_worker)
             # Without a choice the state tells which GPUs are taken.
             if offer.choice:
@@ -285,6 +292,8 @@ def faster_on_more(problem: Problem, domain: Domain, nodes: int, busbw: float) -
 # For each job that is tried, the places of the whole fleet are added up once more.
 _MOST_JOBS = 200
 _MOST_NAMED = 3
+_MOST_GPUS = 1024
+"""GPUs of the largest worker that is offered in place of one that has no room."""
 
 
 def _remedies(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> tuple[str, ...]:
@@ -339,11 +348,11 @@ def _other_shape(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Iterator[
     if not demand.gpus:
         return
     ranks = demand.workers * demand.gpus
-    sizes = sorted(
-        (gpus for gpus in range(1, min(ranks, demand.gpus) + 1) if ranks % gpus == 0 and gpus != demand.gpus),
-        key=lambda gpus: -gpus,
-    )
-    for gpus in sizes:
+    # Whatever numbers a job or a node says, these many are tried: a pod may ask for 64Gi GPUs.
+    most = min(max((state.total for state in fleet.states), default=0), _MOST_GPUS)
+    for gpus in range(min(most, demand.gpus - 1), 0, -1):
+        if ranks % gpus:
+            continue
         other = reshaped(demand, gpus)
         capacity = capacity_for(other, fleet)
         if closest_level(fleet, capacity, other.workers, limits) is not None:

@@ -5,11 +5,11 @@ workers 0, 1, 2 and 4 on node a and worker 3 on b. One fewer costs it worker 4, 
 without worker 3 it would be on one. What is left is compared as for a new gang: level, nodes, busbw, damage.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import combinations
-from math import comb, inf
+from itertools import combinations, permutations
+from math import comb, factorial, inf
 from operator import or_
 
 from arena_topo.model.cluster import Snapshot
@@ -464,6 +464,10 @@ def _slots(found: _Found, workers: Sequence[int]) -> tuple[Slot, ...]:
 # node as seldom as it can.
 
 
+_MOST_ORDERED = 7
+"""New workers of which all orders may be tried: eight have 40,320."""
+
+
 def _in_ring(
     slots: Sequence[Slot], placed: Sequence[Slot], ranks: RankOrder, fleet: Fleet
 ) -> tuple[Slot, ...]:
@@ -486,9 +490,26 @@ def _in_ring(
 
     by_number = {slot.worker: slot.node for slot in slots}
     best = min(([slot.node for slot in slots], [by_number[worker] for worker in workers]), key=crossed)
-    fewest, pairs = crossed(best), list(combinations(range(len(workers)), 2))
-    # Two that would be better the other way round change places, as long as that brings anything.
-    for _ in range(_EFFORT // (len(order) * len(pairs)) if pairs else 0):
+    if len(workers) <= _MOST_ORDERED and factorial(len(workers)) * len(order) <= _EFFORT:
+        # Of few new ones all orders are tried: three that change places at once may be better than any two.
+        best = min((best, *map(list, dict.fromkeys(permutations(best)))), key=crossed)
+    else:
+        best = _swapped(best, crossed, _EFFORT // len(order))
+    left: dict[str, list[Slot]] = {}
+    for slot in slots:
+        left.setdefault(slot.node, []).append(slot)
+    return tuple(
+        sorted(left[node].pop(0)._replace(worker=worker) for worker, node in zip(workers, best, strict=True))
+    )
+
+
+def _swapped(nodes: list[str], crossed: Callable[[Sequence[str]], tuple[int, int]], effort: int) -> list[str]:
+    """Return *nodes* after two change places wherever less is *crossed* then, for about *effort* tries.
+
+    Of the order a b a b the first swap that helps is that of the second and the third: a a b b.
+    """
+    best, fewest, pairs = nodes, crossed(nodes), list(combinations(range(len(nodes)), 2))
+    for _ in range(effort // len(pairs)):
         before = fewest
         for one, other in pairs:
             tried = list(best)
@@ -497,12 +518,7 @@ def _in_ring(
                 best, fewest = tried, now
         if fewest == before:
             break
-    left: dict[str, list[Slot]] = {}
-    for slot in slots:
-        left.setdefault(slot.node, []).append(slot)
-    return tuple(
-        sorted(left[node].pop(0)._replace(worker=worker) for worker, node in zip(workers, best, strict=True))
-    )
+    return best
 
 
 def _beside(found: _Found, position: int, workers: int, more: int) -> Sequence[tuple[int, ...] | None]:

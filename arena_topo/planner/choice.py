@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import cached_property
 from heapq import heappop, heappush
-from itertools import accumulate, chain, combinations, compress, islice
+from itertools import accumulate, chain, combinations, compress, islice, repeat
 from math import comb, inf
 from operator import attrgetter, itemgetter
 from typing import NamedTuple
@@ -611,16 +611,15 @@ def _least_damaged(pool: Sequence[NodeGroup], goal: Goal) -> Chosen:
     """Return the choice of least damage where every chosen node is full."""
     # Every place on the widest nodes is needed, so each node wider than the narrowest of them is taken.
     narrowest = _widest(pool, goal.count)[-1][0].most
-    forced = [
-        (position, group.offers[0]) for group in pool if group.most > narrowest for position in group.nodes
-    ]
+    forced = chain.from_iterable(map(_all_full, (group for group in pool if group.most > narrowest)))
     free = sorted(
         (group for group in pool if group.most == narrowest), key=lambda group: group.offers[0].damage
     )
-    candidates = chain.from_iterable(
-        ((position, group.offers[0]) for position in group.nodes) for group in free
-    )
-    return forced + [entry for entry, _ in zip(candidates, range(goal.count - len(forced)), strict=False)]
+    return list(islice(chain(forced, chain.from_iterable(map(_all_full, free))), goal.count))
+
+
+def _all_full(group: NodeGroup) -> Iterable[tuple[int, Offer]]:
+    return zip(group.nodes, repeat(group.offers[0]), strict=False)
 
 
 def _spread(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> Chosen | None:

@@ -54,9 +54,10 @@ A plan is a function of the demand and the fleet: the same question on the same 
 whatever was asked before. What is kept between questions (``memo``) only saves time.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from arena_topo.errors import UsageError
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.kind import RankOrder
 from arena_topo.model.placement_options import Objective, TopologyPolicy
@@ -72,17 +73,21 @@ from arena_topo.model.plan import (
     UnplacedRole,
     Verdict,
 )
+from arena_topo.model.plan_record import Slot
+from arena_topo.model.text.quantity import Resources
 from arena_topo.model.text.words import plural
 from arena_topo.planner.answer import gang_words, infeasible, no_launcher, placement, too_wide
 from arena_topo.planner.choice import Problem, choose_domain
 from arena_topo.planner.even import place_evenly
 from arena_topo.planner.fleet import (
     Capacity,
+    Domain,
     Fleet,
     aligned,
     capacity_for,
     capacity_of,
     closest_level,
+    domains_at,
     emptied,
     launcher_fits,
     launcher_hosts,
@@ -124,10 +129,125 @@ def plan_on(
 def _plan_alike(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
     """Return the plan of workers of exactly the shape that *demand* has."""
     fleet = aligned(fleet, demand)
-    answer = _place_all(demand, fleet, advises=advises, explains=explains)
+    held = _Held()
+    if demand.spares:
+        found = _held_for(demand, fleet, advises=advises)
+        if isinstance(found, Infeasible):
+            return found
+        held = found
+    answer = _place_all(demand, fleet, held, advises=advises, explains=explains)
     if isinstance(answer, Placement) and _is_crowded(demand, answer):
-        answer = _less_crowded(demand, fleet, answer, explains=explains) or answer
-    return _ranked(answer, demand.ranks) if isinstance(answer, Placement) else answer
+        answer = _less_crowded(demand, fleet, held, answer, explains=explains) or answer
+    if isinstance(answer, Infeasible):
+        return answer
+    return _ranked(_with_spares(answer, fleet, held), demand.ranks)
+
+
+# Spare nodes: room that is held for a gang, so that workers whose nodes are lost continue in the same domain.
+#
+# A gang of six workers, each with a node of its own, is to have one spare node, all in one rack. Of racks of
+# six, seven and eight idle nodes the last two will do. Each holds one back, and the gang takes the one of the
+# two that it would take anyway: that of seven, whose spare goes with it. A spare has room for as many workers
+# as the gang may have on one node. It is taken from the closest domains with the least room, so that the gang
+# stays in as few of them as it can.
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The nodes that the gang may not use, and the spares among them, by the domain in which the gang is.
+
+    All by position, a spare as often as it has room for a worker; ``closed`` is None where nothing is held.
+    """
+
+    closed: frozenset[int] | None = None
+    spares: Mapping[Domain, Sequence[int]] = field(default_factory=dict)
+
+    def capacity(
+        self, demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None = None
+    ) -> Capacity:
+        """Return what the nodes that are not held take of *demand*."""
+        capacity = capacity_for(demand, fleet, reserved)
+        if self.closed is None:
+            return capacity
+        return capacity_of([0 if at in self.closed else n for at, n in enumerate(capacity.places)])
+
+
+def _held_for(demand: Demand, fleet: Fleet, *, advises: bool) -> _Held | Infeasible:
+    """Return what is held so that *demand* and its spares fit in the closest domains that have room for both.
+
+    Raises ``UsageError`` for more spares than the gang has nodes.
+    """
+    limits, capacity = policy_limits(demand, fleet), capacity_for(demand, fleet)
+    # Anybody may ask for them, and others wait meanwhile.
+    nodes = -(-demand.workers // max(min(capacity.most, demand.workers), 1))
+    if demand.spares > nodes:
+        raise UsageError(
+            f"--spares={demand.spares}: the job needs {plural(nodes, 'node')}, and has at most as many spare ones",
+            hint=f"use --spares={nodes} or fewer",
+        )
+    # By node, the room of the closest domain around it.
+    room = [
+        capacity.within(closest)
+        for closest in domains_at(fleet, 1)
+        for _ in range(closest.start, closest.end)
+    ]
+    # A node is no domain of another one.
+    for level in range(max(limits.closest, 1), limits.widest + 1):
+        spares = {
+            domain: chosen
+            for domain in domains_at(fleet, level)
+            if capacity.within(domain) > demand.workers
+            and (chosen := _spares_of(demand, capacity, domain, room))
+        }
+        if spares:
+            held = {at for chosen in spares.values() for at in chosen}
+            usable = {at for domain in spares for at in range(domain.start, domain.end)} - held
+            return _Held(frozenset(range(len(fleet.nodes))) - usable, spares)
+    alone = _plan_alike(replace(demand, spares=0), fleet, advises=advises, explains=False)
+    if isinstance(alone, Infeasible):
+        return alone
+    is_widest = limits.widest > len(fleet.tiers)
+    within = "the cluster" if is_widest else f"one {level_words(fleet)[limits.widest]}"
+    fewer = next(
+        (
+            f"--spares={spares} would fit"
+            for spares in range(demand.spares - 1, 0, -1)
+            if advises and isinstance(_held_for(replace(demand, spares=spares), fleet, advises=False), _Held)
+        ),
+        "leave out --spares",
+    )
+    return Infeasible(
+        f"there is no room for {gang_words(demand)} and {plural(demand.spares, 'spare node')} in {within}",
+        remedies=(fewer,),
+    )
+
+
+def _spares_of(demand: Demand, capacity: Capacity, domain: Domain, room: Sequence[int]) -> Sequence[int]:
+    """Return the nodes that *domain* holds back for *demand*, none where the rest has no room for it.
+
+    Those in the closest domains with the least *room* come first.
+    """
+    places = capacity.places
+    most = min(demand.workers, max(places[domain.start : domain.end], default=0))
+    whole = [at for at in range(domain.start, domain.end) if places[at] >= most > 0]
+    whole.sort(key=lambda at: (room[at], places[at], -at))
+    chosen = whole[: demand.spares]
+    left = capacity.within(domain) - sum(places[at] for at in chosen)
+    if len(chosen) < demand.spares or left < demand.workers:
+        return ()
+    return [at for at in chosen for _ in range(most)]
+
+
+def _with_spares(answer: Placement, fleet: Fleet, held: _Held) -> Placement:
+    """Return *answer* with the spares of the domain that it is in."""
+    if held.closed is None:
+        return answer
+    position = next(at for at, node in enumerate(fleet.nodes) if node.name == answer.slots[0].node)
+    domain = next(each for each in held.spares if each.has(position))
+    nodes = [fleet.nodes[at].name for at in held.spares[domain]]
+    return replace(
+        answer, spares=tuple(Slot(number, node) for number, node in enumerate(nodes, answer.workers))
+    )
 
 
 # Ranks: places are handed out to neighbours in rank order, whatever the numbers of the pods are.
@@ -171,9 +291,9 @@ def _numbered(role: RolePlacement, order: Sequence[int]) -> RolePlacement:
     return replace(role, slots=tuple(slots), shares=tuple(shares))
 
 
-def _place_all(demand: Demand, fleet: Fleet, *, advises: bool, explains: bool) -> Verdict:
+def _place_all(demand: Demand, fleet: Fleet, held: _Held, *, advises: bool, explains: bool) -> Verdict:
     """Return a place for all workers of *demand*, and one for its launcher as well."""
-    answer = _place(demand, fleet, capacity_for(demand, fleet), advises=advises, explains=explains)
+    answer = _place(demand, fleet, held.capacity(demand, fleet), advises=advises, explains=explains)
     if isinstance(answer, Infeasible) or demand.launcher is None:
         return answer
     if launcher_fits(demand, fleet, answer):
@@ -181,7 +301,7 @@ def _place_all(demand: Demand, fleet: Fleet, *, advises: bool, explains: bool) -
     # The workers took the launcher's room: keep it free on one node after the other, and place them again.
     best, least = None, _score(fleet, answer)
     for host in launcher_hosts(demand, fleet):
-        capacity = capacity_for(demand, fleet, reserved=(host, demand.launcher))
+        capacity = held.capacity(demand, fleet, (host, demand.launcher))
         found = _place(demand, fleet, capacity, advises=False, explains=explains)
         if isinstance(found, Placement) and launcher_fits(demand, fleet, found):
             if best is None or _score(fleet, found) < _score(fleet, best):
@@ -240,7 +360,9 @@ def _is_crowded(demand: Demand, answer: Placement) -> bool:
     return demand.isolated and is_free and any(len(share.workers) > 1 for share in answer.shares)
 
 
-def _less_crowded(demand: Demand, fleet: Fleet, answer: Placement, *, explains: bool) -> Placement | None:
+def _less_crowded(
+    demand: Demand, fleet: Fleet, held: _Held, answer: Placement, *, explains: bool
+) -> Placement | None:
     """Return the plan at the highest rate that all pods can have, None where *answer* has it."""
     workers = {share.node: len(share.workers) for share in answer.shares}
     rates = [
@@ -248,7 +370,7 @@ def _less_crowded(demand: Demand, fleet: Fleet, answer: Placement, *, explains: 
         for position, node in enumerate(fleet.nodes)
         if node.name in workers
     ]
-    capacity, limits = capacity_for(demand, fleet), policy_limits(demand, fleet)
+    capacity, limits = held.capacity(demand, fleet), policy_limits(demand, fleet)
     by_state = _card_rates(demand, fleet, capacity)
     higher = sorted({rate for row in by_state.values() for rate in row if rate > min(rates)})
 

@@ -147,7 +147,7 @@ class Returned(NodeByNode):
     @staticmethod
     def slots_of(plan: OtherPlan) -> Iterable[Slot]:
         """Return the places of *plan*."""
-        return plan.record.slots
+        return plan.record.taken
 
     @staticmethod
     def changed(node: GpuNode, places: Iterable[Place]) -> GpuNode:
@@ -164,7 +164,7 @@ def with_returned(snapshot: Snapshot, ended: Iterable[OtherPlan]) -> Snapshot:
     """
     places: dict[str, list[Place]] = {}
     for plan in ended:
-        for slot in plan.record.slots:
+        for slot in plan.record.taken:
             places.setdefault(slot.node, []).append((plan, slot))
     if not places:
         return snapshot

@@ -64,8 +64,8 @@ class OtherPlan:
 
     @property
     def reserved(self) -> tuple[Slot, ...]:
-        """The places that are reserved for workers that have no node yet."""
-        return tuple(slot for slot in self.record.slots if slot.worker not in self.bound)
+        """The places that are reserved for workers that have no node yet, and the spare room of all."""
+        return tuple(slot for slot in self.record.taken if slot.worker not in self.bound)
 
 
 ReservedPlace = tuple[PlanRecord, Slot]
@@ -104,7 +104,7 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
     nodes = {node.name: node for node in snapshot.nodes}
     return all(
         name in nodes and _has(nodes[name], slots, requested(record, slots))
-        for name, slots in slots_by_node(record).items()
+        for name, slots in slots_by_node(replace(record, slots=record.taken)).items()
     )
 
 
@@ -139,10 +139,10 @@ def _only_takes(now: GpuNode, before: GpuNode) -> bool:
 
 
 def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
-    """Return *record* with only the slots of *workers*, None for all of them."""
+    """Return *record* with only the slots of *workers*, None for all of them and the spare room."""
     if workers is None:
         return record
-    return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers))
+    return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers), spares=())
 
 
 def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Snapshot:
@@ -313,9 +313,14 @@ def credible(record: PlanRecord, roles: Sequence[Asked], nodes: Mapping[str, Gpu
                 f"and the job asks for {demand.gpus}"
             )
     counted = tuple(_counted_roles(record, roles))
+    # A job has no more spare nodes than nodes, of which the last may be part of one; of unlike pods none.
+    spares = record.spares[: 2 * len(places)] if len(roles) == 1 else ()
+    spare = zip(spares, repeat(roles[0][1]), strict=False) if spares else ()
+    possible = list(_possible([*places, *spare], nodes))
     return replace(
         record,
-        slots=tuple(_possible(places, nodes)),
+        slots=tuple(slot for slot in possible if slot.worker < len(record.slots)),
+        spares=tuple(slot for slot in possible if slot.worker >= len(record.slots)),
         worker_requests=counted[0].requests,
         # Pods that are all alike need no roles to be told apart.
         roles=counted if len(counted) > 1 else (),
@@ -466,12 +471,19 @@ def within_quotas(
             for scopes, room in left.get(plan.namespace, ())
             if all(scope.matches(plan.traits) for scope in scopes)
         ]
-        slots = tuple(
-            slot
-            for slot in plan.record.slots
-            if slot.worker in plan.bound or _takes(rooms, requested(plan.record, (slot,)))
+        # Few namespaces have a quota.
+        if not rooms:
+            yield plan
+            continue
+        slots, spares = (
+            tuple(
+                slot
+                for slot in places
+                if slot.worker in plan.bound or _takes(rooms, requested(plan.record, (slot,)))
+            )
+            for places in (plan.record.slots, plan.record.spares)
         )
-        yield replace(plan, record=replace(plan.record, slots=slots)) if rooms else plan
+        yield replace(plan, record=replace(plan.record, slots=slots, spares=spares))
 
 
 def quota_of(hard: Resources) -> dict[str, int]:

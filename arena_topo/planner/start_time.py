@@ -276,7 +276,7 @@ class _Future:
         if found is None:
             return None
         starts = self.releases[count - 1].at if count else self.now
-        nodes = {slot.node for slot in found.slots}
+        nodes = {slot.node for slot in found.taken}
         needed = [release for release in self.releases[:count] if nodes & _nodes(release.plans)]
         self._take(job, found, starts)
         return starts, found, needed
@@ -301,7 +301,7 @@ class _Future:
                 unknown="it would not fit even after the end of all jobs that are seen: "
                 f"{record.waiting_reason}"
             )
-        nodes = {slot.node for slot in record.slots}
+        nodes = {slot.node for slot in record.taken}
         in_the_way = tuple(one.name for one in self.endless if nodes & _nodes(one.plans))
         return StartEstimate(unknown=endless_text(in_the_way), endless=in_the_way)
 
@@ -397,7 +397,7 @@ def starts_estimated(
 
 
 def _nodes(plans: Iterable[OtherPlan]) -> set[str]:
-    return {slot.node for plan in plans for slot in plan.record.slots}
+    return {slot.node for plan in plans for slot in plan.record.taken}
 
 
 def _time(runs_for: RunRange, kind: str) -> timedelta:

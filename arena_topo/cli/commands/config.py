@@ -154,11 +154,7 @@ def _check(defaults: Defaults, commands: _Commands, context: click.Context) -> N
     everywhere = [(name, option) for name, options in commands.items() for option in options]
     variables = {variable_of(option.opts) for _, option in everywhere}
     for variable in sorted(defaults.env):
-        if (
-            variable.startswith("ARENA_TOPO_")
-            and variable not in variables | _RESERVED
-            and defaults.env[variable]
-        ):
+        if variable not in variables | _RESERVED and defaults.env[variable]:
             # No error: in a pod, Kubernetes sets such variables for a Service called arena-topo.
             warn(f"${variable} belongs to no flag and is ignored")
     keys = {name[2:] for _, option in everywhere for name in option.opts if name.startswith("--")}

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.declare import command, option, switch, text
+from arena_topo.cli.declare import command, many, option, switch, text
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.common import KubeFlags, Whole, duration
+from arena_topo.cli.options.common import KubeFlags, Whole, duration, namespace_name
 from arena_topo.cli.terminal import say, warn
 from arena_topo.extras import require
 
 if TYPE_CHECKING:
     from arena_topo.controller.report import Metrics
+    from arena_topo.controller.run import LookAtRanks
 
 _WRITERS, _WRITE_TIMEOUT = 4, 8.0
 """Threads that write, and seconds for one write: less than the Lease lasts."""
+
+_LOOKERS = 2
+"""Jobs whose ranks are looked at at the same time: each takes a minute, and its answers take memory."""
 
 controller = CommandGroup(name="controller", help="Place waiting jobs from within the cluster.")
 
@@ -59,6 +63,18 @@ def _metrics_port() -> int:
     return value
 
 
+def _hangs_in() -> tuple[str, ...]:
+    """Declare ``--hangs-in``."""
+    value: tuple[str, ...] = many(
+        "--hangs-in",
+        type=namespace_name(),
+        metavar="NAMESPACE",
+        help="Namespace in which the controller may look at the ranks of jobs that were submitted with --on-hang: by exec in "
+        "their containers, and in their logs.",
+    )
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
     """What ``controller run`` takes."""
@@ -66,6 +82,7 @@ class RunFlags:
     reserve_after: float = _reserve_after()
     publish: str = _publish()
     metrics_port: int = _metrics_port()
+    hangs_in: tuple[str, ...] = _hangs_in()
     kube: KubeFlags
 
 
@@ -103,12 +120,25 @@ def run(flags: RunFlags) -> None:
         lease=connect(quick),
         writers=[connect(quick) for _ in range(_WRITERS)],
         publisher=connect(quick),
+        lookers=[connect(quick) for _ in range(_LOOKERS)],
     )
     publish = Detail(flags.publish)
     # Where everybody may read which jobs use the GPUs, a job may say which it waits for.
     rules = Rules(timedelta(seconds=flags.reserve_after), names_others=publish is Detail.JOBS)
     with served as metrics:
-        run_controller(sessions, rules, ended, say, publish=publish, metrics=metrics)
+        run_controller(
+            sessions, rules, ended, say, publish=publish, metrics=metrics, hangs=_look_at_ranks(flags)
+        )
+
+
+def _look_at_ranks(flags: RunFlags) -> "LookAtRanks | None":
+    """Return where ranks may be looked at, None for nowhere."""
+    if not flags.hangs_in:
+        return None
+    from arena_topo.controller.run import LookAtRanks
+    from arena_topo.jobs.why import runner
+
+    return LookAtRanks(frozenset(flags.hangs_in), lambda session, most: runner(flags.kube, session, most))
 
 
 def _metrics(port: int) -> AbstractContextManager["Metrics | None"]:
@@ -129,6 +159,7 @@ class ManifestFlags:
     reserve_after: float = _reserve_after()
     publish: str = _publish()
     metrics_port: int = _metrics_port()
+    hangs_in: tuple[str, ...] = _hangs_in()
     no_policy: bool = switch(
         "--no-policy",
         help="Leave out the admission policy that limits what the controller may change, for Kubernetes before 1.30.",
@@ -156,6 +187,7 @@ def manifest(flags: ManifestFlags) -> None:
         publish=Detail(flags.publish),
         metrics_port=flags.metrics_port,
         policy=not flags.no_policy,
+        hangs_in=flags.hangs_in,
     )
     if flags.no_policy:
         warn("without the admission policy the controller's token can change every pod and every job")

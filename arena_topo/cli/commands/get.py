@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import click
@@ -214,7 +213,7 @@ def page_of(session: "Session", name: str, *, all_events: bool = False) -> str:
     from arena_topo.output.job import job_page
 
     job, events = described_job(session, name)
-    now = datetime.now(UTC)
+    now = session.now()
     return job_page(job, events, now, all_events=all_events, paint=status_paint(), width=columns())
 
 
@@ -241,8 +240,6 @@ def events(flags: EventsFlags) -> None:
       arena-topo events vgg16
       arena-topo events vgg16 -w
     """
-    from datetime import UTC, datetime
-
     from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.watch import EventWatch
     from arena_topo.kube.session import connect
@@ -251,7 +248,7 @@ def events(flags: EventsFlags) -> None:
 
     session = of_type(connect(flags.kube), flags.type)
     watch = EventWatch(session.patient() if flags.watch else session, flags.name, follow=flags.watch)
-    now, paint = datetime.now(UTC), status_paint()
+    now, paint = session.now(), status_paint()
     if not watch.first and not flags.watch:
         from arena_topo.jobs.lookup import find_job
 
@@ -264,7 +261,7 @@ def events(flags: EventsFlags) -> None:
     widths = column_widths(table.rows)
     while flags.watch:
         for event in watch.wait():
-            cells = event_row(event, datetime.now(UTC))
+            cells = event_row(event, session.now())
             print_out(aligned([cells[place] for place in table.kept], widths, paint=paint))
 
 
@@ -322,7 +319,7 @@ def _print_events(session: "Session", job: JobView) -> None:
     rows = [
         (event.source, event.kind, event.last_seen, f"[{event.reason}] {event.message}") for event in events
     ]
-    print_page(events_text(rows, now=datetime.now(UTC), width=columns()))
+    print_page(events_text(rows, now=session.now(), width=columns()))
 
 
 def _prometheus(session: "Session") -> "Prometheus | None":

@@ -193,28 +193,21 @@ def _lines(
     What fails for one of several is reported, and kept in *failures*.
     """
     from arena_topo.cli.errors import report
-    from arena_topo.jobs.logs.follow import follow, read
-    from arena_topo.jobs.logs.wait import LogTarget, Waiter
-
-    if instances.one and len(names) == 1:
-        target = LogTarget(instances.name_in(names[0]), flags.container)
-        if flags.follow:
-            return follow(session, names[0], target, options, Waiter(say, Elapsed().sleep))
-        return read(session, names[0], target, options)
-    from arena_topo.jobs.logs.many import CombinedLog
+    from arena_topo.jobs.logs.many import JobLogs
+    from arena_topo.jobs.logs.wait import Waiter
 
     def keep(error: ArenaTopoError) -> None:
         # What is refused to one is mostly refused to all, in the same words.
         if failures.setdefault(error.message, error) is error:
             report(error)
 
-    log = CombinedLog(
+    log = JobLogs(
         session=session,
         names=names,
         instances=instances,
         container=flags.container,
         options=options,
-        waiter=Waiter(say),
+        waiter=Waiter(say, Elapsed().sleep),
         report=keep,
         most=flags.most,
     )

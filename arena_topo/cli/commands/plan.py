@@ -46,12 +46,29 @@ if TYPE_CHECKING:
     from arena_topo.model.job import JobSpec
 
 
+class _PlanCommand(FileCommand):
+    """A ``plan`` of what the ``submit`` of the same name submits; what that requires may be left out here."""
+
+    def build_params(self) -> list[click.Parameter]:
+        """Build the parameters, none of which is required."""
+        for param in (params := super().build_params()):
+            if isinstance(param, click.Option) and param.help:
+                param.help = param.help.replace(" (required).", ".")
+        return params
+
+    def passes_over(self) -> frozenset[str]:
+        """Return the flags of a saved submit that say how it is created, which does not change its plan."""
+        own = {name for param in self.params for name in param.opts}
+        submitted = submit.commands[str(self.name)].params
+        return frozenset(name for param in submitted for name in param.opts if name not in own)
+
+
 # ``arena-topo plan tf``.
 
 _FORMS = ("text", "json", "yaml")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanTfFlags:
     """What ``plan tf`` takes."""
 
@@ -76,7 +93,7 @@ class PlanTfFlags:
     kube: KubeFlags
 
 
-@command("tf", PlanTfFlags, cls=FileCommand)
+@command("tf", PlanTfFlags, cls=_PlanCommand)
 def tf(flags: PlanTfFlags) -> ExitCode:
     """Show where a TensorFlow job with parameter servers would run, and why.
 
@@ -125,7 +142,7 @@ plan = CommandGroup(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class _PlanJobFlags:
     """What ``plan`` takes for a job of any kind whose pods are alike."""
 
@@ -202,7 +219,7 @@ def _command(
     """Return ``plan WORD``, which plans *job*, as its help calls it; *optional* flags may be left out."""
     shown = "\n".join(f"  arena-topo {example}" for example in examples)
     kind, text = JOB_KINDS[word], _HELP.format(job=job, optional=optional, remark=remark, examples=shown)
-    return command(word, _PlanJobFlags, cls=FileCommand, parts={"job": kind.flags}, help=text)(
+    return command(word, _PlanJobFlags, cls=_PlanCommand, parts={"job": kind.flags}, help=text)(
         partial(_plan, kind)
     )
 
@@ -229,18 +246,6 @@ for planned in (
     _command("jobset", "a JobSet", "plan jobset --workers=4 --gpus=8 --rdma"),
     _command("job", "an indexed Job", "plan job --workers=4 --gpus=8 --rdma"),
 ):
-    for param in planned.params:
-        if isinstance(param, click.Option) and param.help:
-            param.help = param.help.replace(" (required).", ".")
-    if isinstance(planned, FileCommand):
-        # A saved submit can be planned: what says how it is created does not change its plan.
-        own = {name for param in planned.params for name in param.opts}
-        planned.passes_over = frozenset(
-            name
-            for param in submit.commands[str(planned.name)].params
-            for name in param.opts
-            if name not in own
-        )
     plan.add_command(planned)
 plan.add_command(plan_manifest)
 

@@ -70,7 +70,7 @@ def printed_objects() -> str | None:
     return option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class CreationFlags:
     """Whether a submit creates its objects, and what it prints of them."""
 
@@ -119,7 +119,7 @@ def print_dry_run(session: "Session", prepared: "PreparedJob", output: str | Non
         say(_WITHOUT_PLAN)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Ending:
     """What a submit prints in the end: the objects in a form of ``-o``, or the job's log with *follow*."""
 
@@ -339,7 +339,7 @@ def _manifest_file() -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class SubmitManifestFlags:
     """What ``submit -f`` takes."""
 
@@ -385,7 +385,7 @@ def submit_manifest(flags: SubmitManifestFlags) -> None:
     _create_as_asked(session, prepare(session, source.request(session, place)), creation, flags.kube)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanManifestFlags:
     """What ``plan -f`` takes."""
 
@@ -487,7 +487,7 @@ def template() -> str:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class SubmitFlags:
     """What ``submit`` takes of any kind of job."""
 
@@ -506,7 +506,7 @@ class SubmitFlags:
     kube: KubeFlags
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class SubmitMpiFlags(SubmitFlags):
     """What ``submit mpi`` takes."""
 
@@ -570,8 +570,9 @@ def jobset(flags: SubmitFlags) -> None:
     """Submit a JobSet.
 
     It is one Job of --workers pods, which find each other as NAME-worker-0-0.NAME, NAME-worker-0-1.NAME and
-    so on, each with its index in JOB_COMPLETION_INDEX. --retry is how often the whole set is started again.
-    The command is one quoted string, run by a shell, or everything after --, run as it is.
+    so on, each with its index in JOB_COMPLETION_INDEX. --retry is how often the whole set is started again,
+    and with scheduling gates how many of its pods may fail or get lost, and are replaced, before it is. The
+    command is one quoted string, run by a shell, or everything after --, run as it is.
 
     \b
       arena-topo submit jobset --name=bert --workers=4 \\

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena_topo.cli.declare import command, option, text
+from arena_topo.cli.declare import command, option, switch, text
 from arena_topo.cli.options.common import (
     KubeFlags,
     OutputForm,
@@ -19,6 +19,9 @@ from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 from arena_topo.model.text.words import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from arena_topo.diagnosis.verdict import Verdict
     from arena_topo.jobs.why import Answer
     from arena_topo.kube.session import Session
 
@@ -48,6 +51,10 @@ class WhyFlags:
         metavar="FOLDER",
         help="Save the evidence in a new folder: stacks, last log lines, events and plan; no variables or command lines.",
     )
+    saved: bool = switch(
+        "--saved",
+        help="Show what the controller has kept of a job that was submitted with --on-hang; no rank is asked.",
+    )
     output: OutputForm | None = output_form("json", "yaml", help="Output format.")
     type: str = job_type()
     kube: KubeFlags
@@ -64,32 +71,54 @@ def why(flags: WhyFlags) -> ExitCode:
     \b
       arena-topo why vgg16
       arena-topo why vgg16 --for 60s --save evidence
+      arena-topo why vgg16 --saved
     """
     from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.why import runner
     from arena_topo.jobs.why import why as find_out
     from arena_topo.kube.session import connect
-    from arena_topo.output.why import why_document, why_text
+    from arena_topo.output.why import why_document
 
+    if flags.saved:
+        return _show_saved(of_type(connect(flags.kube), flags.type), flags)
     folder = _new_folder(flags.save)
     session = of_type(connect(flags.kube), flags.type)
     answer = find_out(session, flags.name, runner(flags.kube, session), patience=flags.again, notify=say)
     document = why_document(answer.job.name, answer.job.namespace, answer.verdict)
     if folder:
         _save(folder, session, answer, document)
-        say(f"the evidence is in {printable(str(folder))}")
-    if not (flags.output and print_documents(flags.output, [document], single=True)):
-        print_page(why_text(answer.job.name, answer.verdict, columns()))
-        if answer.verdict.advice:
-            say(f"hint: {printable(answer.verdict.advice)}", style="hint")
+    _show(flags, document, answer.verdict)
     ended = ExitCode.JOB_FAILED if answer.job.status.value == "FAILED" else ExitCode.OK
     return _CODES.get(answer.verdict.state.value, ended)
 
 
-# ``--save``: what a restart takes away.
+def _show(flags: WhyFlags, document: "dict[str, object]", verdict: "Verdict") -> None:
+    from arena_topo.output.why import why_text
 
-_LOGS = 8
-"""Instances whose last lines are kept: the chief, and those that are named."""
+    if flags.output and print_documents(flags.output, [document], single=True):
+        return
+    print_page(why_text(flags.name, verdict, columns()))
+    if verdict.advice:
+        say(f"hint: {printable(verdict.advice)}", style="hint")
+
+
+def _show_saved(session: "Session", flags: WhyFlags) -> ExitCode:
+    """Print what the controller has kept, and write it into the folder that is asked for."""
+    from arena_topo.jobs.evidence import kept_evidence
+    from arena_topo.jobs.lookup import find_job
+    from arena_topo.output.why import verdict_of
+
+    if flags.again:
+        raise UsageError("--saved asks no rank, and --for asks them twice", hint="leave one of them out")
+    document, files = kept_evidence(session, find_job(session, flags.name).job)
+    verdict = verdict_of(document)
+    if folder := _new_folder(flags.save):
+        _write(folder, document, files)
+    _show(flags, document, verdict)
+    return _CODES.get(verdict.state.value, ExitCode.OK)
+
+
+# ``--save``: what a restart takes away.
 
 
 def _new_folder(path: str) -> Path | None:
@@ -106,37 +135,33 @@ def _new_folder(path: str) -> Path | None:
 
 def _save(folder: Path, session: "Session", answer: "Answer", shown: dict[str, object]) -> None:
     from arena_topo.jobs.status import job_events
+    from arena_topo.jobs.why import log_of, named_pods
     from arena_topo.output.job import job_document
     from arena_topo.output.text import document, plain
 
     job = answer.job
-    files = {
-        "verdict.json": document(shown, "json"),
-        "plan.json": document(job_document(job)["plan"], "json"),
-    }
+    files = {"plan.json": document(job_document(job)["plan"], "json")}
     try:
         events = [{**plain(one), "last_seen": one.last_seen.isoformat()} for one in job_events(session, job)]
         files["events.json"] = document(events, "json")
     except ArenaTopoError as error:
         warn(f"no events: {error.message}")
-    named = [suspect.pod for suspect in answer.verdict.suspects if suspect.pod]
-    for name in list(dict.fromkeys([*([job.chief.name] if job.chief else []), *named]))[:_LOGS]:
+    for name in named_pods(answer):
         try:
-            files[f"{name}.log"] = _log(session, name)
+            files[f"{name}.log"] = log_of(session, name)
         except ArenaTopoError as error:
             warn(f"no log of {name}: {error.message}")
     if answer.evidence:
         files |= {f"{pod}.looks": data.decode(errors="replace") for pod, data in answer.evidence.printed}
+    _write(folder, shown, files)
+
+
+def _write(folder: Path, shown: "Mapping[str, object]", files: "Mapping[str, str]") -> None:
+    from arena_topo.output.text import document
+
     try:
-        for name, content in files.items():
+        for name, content in {"verdict.json": document(shown, "json"), **files}.items():
             (folder / name).write_text(content, "utf-8")
     except OSError as error:
         raise ArenaTopoError(f"--save: cannot write into {folder}: {error.strerror}") from error
-
-
-def _log(session: "Session", pod: str) -> str:
-    from arena_topo.jobs.why import last_lines
-    from arena_topo.kube.resources import PODS
-
-    found = session.get(PODS.path(session.namespace, pod))
-    return "".join(f"{stamp} {text}" for stamp, text in last_lines(session, found))
+    say(f"the evidence is in {printable(str(folder))}")

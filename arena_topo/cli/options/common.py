@@ -151,6 +151,11 @@ def _namespace(text: str, _: str) -> str:
     return text
 
 
+def namespace_name() -> Notation[str]:
+    """Return the notation of a namespace, which is checked."""
+    return Notation(_namespace)
+
+
 def _kind_of_job(text: str, _: str) -> str:
     if text:
         from arena_topo.kinds.table import KINDS, kinds_called
@@ -283,7 +288,7 @@ def _log_level(text: str, flag: str) -> Level:
     return level
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ArenaFlags:
     """Arena's own flags, hidden from help: accepted for compatibility with Arena scripts."""
 

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import click
 from click.core import augment_usage_errors
 
-from arena_topo.cli.declare import as_click_takes, parameters, read_setting
+from arena_topo.cli.declare import as_click_takes, parameters, read_setting, words_of
 from arena_topo.cli.defaults import Setting, parse_profile, unknown_flag
 from arena_topo.cli.options.common import KubeFlags
 from arena_topo.cli.options.job import JobCommand
@@ -39,14 +39,13 @@ _JOB, _COMMAND, _ARGV = "job", "command", "argv"
 _EXAMPLE = (
     "such a file has a line for each flag, such as workers: 4; arena-topo submit mpi --save FILE writes one"
 )
-_SNAPSHOT = re.compile(
+_SNAPSHOT = (
     r"""["']?kind["']?\s*:\s*["']?Snapshot\b"""  # what topology save writes
     r"|^(?:\x1b\[\d+m|\s)*GPU0\b"  # the matrix of nvidia-smi, whose head is underlined
-    r"|^=+ ROCm|^P2P|\A\s*<",  # rocm-smi, p2pBandwidthLatencyTest, and NCCL's XML
-    re.MULTILINE,
+    r"|^=+ ROCm|^P2P|\A\s*<"  # rocm-smi, p2pBandwidthLatencyTest, and NCCL's XML
 )
 """What a snapshot or a matrix has, and no description of a job."""
-_MANIFEST = re.compile(r"^(?:apiVersion|kind) *:|^\s*\{", re.MULTILINE)
+_MANIFEST = r"^(?:apiVersion|kind) *:|^\s*\{"
 """What a manifest has, as YAML or as JSON, and no file of flags."""
 _OF_ONE_RUN = frozenset(
     {
@@ -77,9 +76,9 @@ class _Content(Enum):
 
 
 def _content(text: str) -> _Content:
-    if _SNAPSHOT.search(text):
+    if re.search(_SNAPSHOT, text, re.MULTILINE):
         return _Content.SNAPSHOT
-    return _Content.MANIFEST if _MANIFEST.search(text) else _Content.FLAGS
+    return _Content.MANIFEST if re.search(_MANIFEST, text, re.MULTILINE) else _Content.FLAGS
 
 
 def command_of_file(words: Sequence[str], verb: str, kinds: Iterable[str]) -> str:
@@ -178,11 +177,12 @@ class TypedFlags(NamedTuple):
 class FileCommand(JobCommand):
     """A command that describes a job, in flags or in a file of them.
 
-    The flags as they were typed become ``typed``. Flags of a file that are among those that ``passes_over``
-    names are left out: a plan depends on fewer flags than a submit takes.
+    The flags as they were typed become ``typed``.
     """
 
-    passes_over: frozenset[str] = frozenset()
+    def passes_over(self) -> frozenset[str]:
+        """Return the flags of a file that are left out: a plan depends on fewer flags than a submit takes."""
+        return frozenset()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Put the flags of the file before those that were typed."""
@@ -207,7 +207,7 @@ class FileCommand(JobCommand):
 
     def _with_file(self, ctx: click.Context, args: Sequence[str], file: str) -> list[str]:
         shown = "stdin" if file == "-" else file
-        text, (verb, _, kind) = read_text(file, "--file", LARGEST_SETTING), _words_of(ctx).partition(" ")
+        text, (verb, _, kind) = read_text(file, "--file", LARGEST_SETTING), words_of(ctx).partition(" ")
         content = _content(text)
         if content is _Content.SNAPSHOT:
             raise _is_snapshot(shown, f"arena-topo plan {kind} --from {shown}")
@@ -223,10 +223,10 @@ class FileCommand(JobCommand):
                 hint=f"leave the kind out: arena-topo {verb} -f {shown}",
             )
         named = {name: option for option in self._options() for name in option.opts if name.startswith("--")}
-        elsewhere = _OF_ONE_RUN | _connection()
+        elsewhere, passed_over = _OF_ONE_RUN | _connection(), self.passes_over()
         flags: list[str] = []
         for key, setting in given.items():
-            if key in (_JOB, _COMMAND, _ARGV) or f"--{key}" in self.passes_over:
+            if key in (_JOB, _COMMAND, _ARGV) or f"--{key}" in passed_over:
                 continue
             option = named.get(f"--{key}")
             if option is None or option.opts[0] in elsewhere or f"--{key}" in elsewhere:
@@ -251,11 +251,6 @@ class FileCommand(JobCommand):
         return TypedFlags(
             {name: texts for name, texts in values.items() if texts}, tuple(words), argv or None
         )
-
-
-def _words_of(ctx: click.Context) -> str:
-    """Return the words of the command without the program's own, such as ``submit mpi``."""
-    return " ".join(ctx.command_path.split()[len(ctx.find_root().command_path.split()) :])
 
 
 def _mentions_file(args: Iterable[str]) -> bool:

@@ -219,7 +219,7 @@ _GIT_SYNC = "registry.k8s.io/git-sync/git-sync:v4.4.0"
 _TENSORBOARD = "tensorflow/tensorflow:2.17.0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ArenaJobFlags:
     """What comes next to a job; the spellings in camel case are Arena's older ones."""
 
@@ -317,7 +317,7 @@ def _number(*names: str, default: int, help: str) -> int:
     return option(*names, type=Whole(), default=default, metavar="N", help=help, show_default=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class CommonJobFlags:
     """The flags of a job of any kind."""
 

@@ -46,7 +46,7 @@ def _bound(name: str, help: str) -> int | None:
     return option(name, type=Whole(least=1), metavar="N", help=help)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class ElasticFlags:
     """How few and how many workers an elastic job may have."""
 
@@ -112,7 +112,7 @@ def _absolute_path(text: str, flag: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class MpiFlags(CommonJobFlags):
     """The flags of an MPI job."""
 
@@ -183,7 +183,7 @@ def _processes(text: str, flag: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PyTorchFlags(CommonJobFlags):
     """The flags of a PyTorch job; one of its workers is the master."""
 
@@ -239,7 +239,7 @@ def _runtime(text: str, flag: str) -> "RuntimeRef | None":
 _RUNTIMES = {"trainingruntime": "TrainingRuntime", "clustertrainingruntime": "ClusterTrainingRuntime"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TrainFlags(CommonJobFlags):
     """The flags of a TrainJob; its runtime has the rest."""
 
@@ -321,7 +321,7 @@ def _constraint(name: str, help: str) -> str:
 
 
 # The camel case of some flags is Arena's older spelling.
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TfRoleFlags:
     """The flags of each role, next to those of all pods."""
 
@@ -385,7 +385,7 @@ class TfRoleFlags:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class TfFlags(CommonJobFlags):
     """The flags of a TensorFlow job."""
 
@@ -477,7 +477,7 @@ def _tf_job(job: "JobSpec", flags: TfFlags) -> "JobSpec":
 # The table of the kinds, and the job that the flags of any of them describe.
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class JobKind:
     """A kind of job as it is typed: ``submit WORD`` with *flags*; *described* adds what only this kind has.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.declare import option, switch, text
-from arena_topo.cli.options.common import Notation, duration, go_flag
+from arena_topo.cli.options.common import Notation, Whole, duration, go_flag
 from arena_topo.errors import UsageError
 from arena_topo.model import keys
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arena_topo.jobs.options import PlaceOptions, PlanOptions
     from arena_topo.model.job import JobSpec
     from arena_topo.model.job_view import Goal
-    from arena_topo.model.placement_options import Parallelism
+    from arena_topo.model.placement_options import HangRule, Parallelism
 
 _POLICIES = ("best-effort", "restricted", "none")
 _OBJECTIVES = ("bandwidth", "pack")
@@ -47,6 +47,12 @@ def _queue_name(text: str, flag: str) -> str:
         return ""
     check_object_name(flag, text)
     return text
+
+
+def _hang_rule(text: str, flag: str) -> "HangRule":
+    from arena_topo.model.placement_options import read_hang_rule
+
+    return read_hang_rule(text, flag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,7 @@ def wait_goal() -> Wait | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class PlanFlags:
     """How the gang is to be placed."""
 
@@ -167,6 +173,13 @@ class PlanFlags:
         "--spread-evenly",
         metavar="LEVEL",
         help="The same number of workers in each LEVEL, such as rack, that gets any (one more where it does not divide).",
+    )
+    spares: int = option(
+        "--spares",
+        type=Whole(),
+        default=0,
+        metavar="N",
+        help="Hold N more nodes of the same domain for workers whose nodes are lost; their GPUs stay idle meanwhile.",
     )
     objective: str = objective()
     parallel: "Parallelism | None" = option(
@@ -184,7 +197,7 @@ class PlanFlags:
     levels: tuple[str, ...] = topology_levels()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class EnforcementFlags:
     """What keeps the gang together and its workers where they are planned."""
 
@@ -216,6 +229,14 @@ class EnforcementFlags:
         show_default=True,
         help="If a node is lost and there is no room near the other workers: wait (they continue), suspend (the job gives up its "
         "GPUs and is queued again), fail (it is stopped).",
+    )
+    on_hang: "HangRule | None" = option(
+        "--on-hang",
+        type=Notation(_hang_rule, empty_is_default=True),
+        default=None,
+        metavar="DURATION:ACTION",
+        help="When the log has been silent for that time, the controller looks at the ranks as why does. ACTION is save (the "
+        "evidence is kept) or save-and-fail (the job is also stopped if a rank is stuck).",
     )
     expect_nodes: bool = go_flag(
         "--expect-nodes", help="Create a job even if it could never fit on the nodes that exist today."
@@ -249,6 +270,7 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
         required_level=flags.require_topology,
         preferred_level=flags.prefer_topology,
         spread_evenly=flags.spread_evenly,
+        spares=flags.spares,
         coalesce=flags.coalesce,
         objective=Objective(flags.objective),
         share_gpus=flags.share_gpus,
@@ -267,7 +289,11 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
     from arena_topo.model.placement_options import NodeLoss, Pin
 
     return PlaceOptions.of(
-        replace(plan_options(flags), on_node_loss=NodeLoss(enforcement.on_node_loss)),
+        replace(
+            plan_options(flags),
+            on_node_loss=NodeLoss(enforcement.on_node_loss),
+            on_hang=enforcement.on_hang,
+        ),
         pin=Pin(enforcement.pin),
         scheduler=enforcement.gang_scheduler,
         queue="" if enforcement.queue == _BARE else enforcement.queue,

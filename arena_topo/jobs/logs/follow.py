@@ -38,7 +38,7 @@ from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.kinds.mpijob import parse_worker_name, worker_count, worker_name
 from arena_topo.kinds.names import is_chief
 from arena_topo.kube.resources import PODS
-from arena_topo.kube.session import Session, is_passing
+from arena_topo.kube.session import Session, http_date, is_passing
 from arena_topo.kube.transport import Response
 from arena_topo.model import keys
 from arena_topo.model.kind import LogLine
@@ -632,13 +632,7 @@ class Follower:
         # These two count from now, and what is written until the next stream would come before it.
         if self.options.tail != 0 and not self.options.since:
             return ""
-        # Few logs begin by the clock, and the parser of dates takes a while to import.
-        from email.utils import parsedate_to_datetime
-
-        try:
-            now = parsedate_to_datetime(stream.header("Date"))
-        except (ValueError, OverflowError):
-            now = datetime.now(UTC)
+        now = http_date(stream.header("Date")) or datetime.now(UTC)
         began = now if self.options.tail == 0 else now - timedelta(seconds=self.options.since or 0)
         return began.strftime("%Y-%m-%dT%H:%M:%SZ")
 

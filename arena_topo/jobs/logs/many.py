@@ -1,4 +1,4 @@
-"""The logs of many instances at once, and one instance whose container runs, for commands in it."""
+"""The logs of one instance or of many at once, and one instance whose container runs, for commands in it."""
 
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -8,7 +8,7 @@ from queue import Empty, Full, Queue
 
 from arena_topo.errors import ArenaTopoError, NotFound, UsageError
 from arena_topo.jobs.conditions import chief_pod, has_ended, pod_word
-from arena_topo.jobs.logs.follow import Follower, Instances, LogOptions, read_pod
+from arena_topo.jobs.logs.follow import Follower, Instances, LogOptions, follow, read, read_pod
 from arena_topo.jobs.logs.wait import (
     LogTarget,
     Waiter,
@@ -42,7 +42,7 @@ Report = Callable[[ArenaTopoError], None]
 
 
 @dataclass(slots=True, kw_only=True)
-class CombinedLog:
+class JobLogs:
     """The logs of some *instances* of each of the jobs *names*; at most *most* are open at once.
 
     What fails for one instance goes to *report*, as does what fails for one of several jobs, and the others
@@ -69,6 +69,9 @@ class CombinedLog:
 
         Who does not follow does not wait for a server that is away either.
         """
+        if target := self._only_target():
+            yield from read(self.session, self.names[0], target, self.options)
+            return
         for name in self.names:
             with self._of_one_job():
                 yield from self._read(name)
@@ -104,6 +107,9 @@ class CombinedLog:
 
         Raises ``NotFound`` without such a job or instance, ``UsageError`` for more logs than may be open.
         """
+        if target := self._only_target():
+            yield from follow(self.session, self.names[0], target, self.options, self.waiter)
+            return
         try:
             jobs: list[_Job] = []
             for name in self.names:
@@ -112,6 +118,12 @@ class CombinedLog:
             yield from self._until_the_end(jobs)
         finally:
             self._is_abandoned.set()
+
+    def _only_target(self) -> LogTarget | None:
+        """Return the one log that is meant, for which no threads are needed; None for several."""
+        if self.instances.one and len(self.names) == 1:
+            return LogTarget(self.instances.name_in(self.names[0]), self.container)
+        return None
 
     def _until_the_end(self, jobs: list["_Job"]) -> Iterator[LogLine]:
         """Yield lines until each of *jobs* has ended, and for the followers' grace beyond that."""

@@ -12,7 +12,7 @@ from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, parse_worker_name, worker_count
 from arena_topo.kube.session import Session, is_passing
 from arena_topo.model import keys
-from arena_topo.model.kind import Kind, chief_title, planned_members
+from arena_topo.model.kind import Kind, Member, chief_title, planned_replicas
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]
@@ -205,20 +205,23 @@ def can_be_of(served: ServedJob, instance: str) -> bool:
     """
     kind, name = served.kind, served.name
     if not isinstance(kind, ApiVersion):
-        members = planned_members(kind, served.job)
-        numbered = {f"{name}-{member.role}-{member.index}" for member in members}
-        begins = tuple(begin for member in members if (begin := kind.pod_name(member)).endswith("-"))
-        return (
-            instance in numbered
-            or instance.startswith(begins)
-            # Beyond the first Job of a role of a JobSet, names continue with the number of their Job.
-            or (
-                bool(begins)
-                and any(
-                    re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
-                    for role in kind.replicas(served.job)
-                )
-            )
+        planned = [replicas for replicas in planned_replicas(kind, served.job) if replicas.count]
+        # A pod has its own number in its name: of two billion that a manifest asks for, few are looked at.
+        numbers = {int(digits) for digits in re.findall("[0-9]{1,18}", instance)}
+        members = [
+            Member(name, replicas.role, number)
+            for replicas in planned
+            for number in numbers
+            if number < replicas.count
+        ]
+        if any(instance == f"{name}-{member.role}-{member.index}" for member in members):
+            return True
+        if not planned or not kind.pod_name(Member(name, planned[0].role, 0)).endswith("-"):
+            return False
+        # Beyond the first Job of a role of a JobSet, names continue with the number of their Job.
+        return any(instance.startswith(kind.pod_name(member)) for member in members) or any(
+            re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
+            for role in kind.replicas(served.job)
         )
     worker = parse_worker_name(instance)
     if worker is not None and worker.job == name:

@@ -106,9 +106,10 @@ def _of_pod_set(
     """Return the placements of the roles of the next pod set, by name, for *steps*: in rank order."""
     pod_set, fleet = partial.pod_set, partial.gang.fleet
     demand = pod_set.role.demand
-    slots, part_of, parts = list[tuple[int, tuple[int, ...] | None]](), {}, NodeParts(demand)
+    slots, part_of = list[tuple[int, tuple[int, ...] | None]](), {}
+    parts = NodeParts(demand, lambda position: partial.taken.state(pod_set.fleet, position))
     for position, offer in zip(choice.nodes, choice.offers, strict=True):
-        known = parts.of(fleet.nodes[position], partial.taken.state(pod_set.fleet, position), offer)
+        known = parts.of(fleet.nodes[position], position, offer)
         slots += zip(repeat(position), known[0].by_worker, strict=False)
         part_of[position] = known
     placed, first = {}, 0

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from arena_topo.model.objects import Object
+from arena_topo.model.plan_record import MOST_WORKERS
 from arena_topo.sandbox.api.objects import Api, timestamp
 from arena_topo.sandbox.api.resources import DeleteOptions, ResourceKey, StatusError
 from arena_topo.sandbox.api.store import Change, Store
@@ -182,6 +183,15 @@ def headless_service(meta: Object, selector: Mapping[str, str], **fields: object
     """Return a Service by which pods find each other by name; *fields* are added to its spec."""
     spec = {"clusterIP": "None", "clusterIPs": ["None"], "selector": dict(selector), **fields}
     return {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": spec}
+
+
+def numbers(count: int) -> range:
+    """Return the numbers of the pods, or Jobs, of a role that asks for *count*.
+
+    There are no more than are planned for a job: a real operator begins with any number, and this one would
+    take the memory of its user's machine.
+    """
+    return range(min(count, MOST_WORKERS))
 
 
 def create(api: Api, body: Object) -> Object:

@@ -23,6 +23,7 @@ from arena_topo.sandbox.sim.controllers import (
     create_missing,
     delete,
     headless_service,
+    numbers,
     owned,
     put_status,
     record_event,
@@ -156,7 +157,7 @@ def _reconcile_jobs(
     if spec["network"]["enableDNSHostnames"]:
         create_missing(api, job_set, "Service", _subdomain(job_set), partial(_service, job_set))
     for role in _started(job_set, counts):
-        for index in range(role["replicas"]):
+        for index in numbers(role["replicas"]):
             # A Job of the last attempt may still have the name.
             if _job_name(job_set, role, index) not in names:
                 create(api, _job(job_set, role, index, status["restarts"]))

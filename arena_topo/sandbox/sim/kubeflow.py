@@ -33,6 +33,7 @@ from arena_topo.sandbox.sim.controllers import (
     delete,
     headless_service,
     holds,
+    numbers,
     owned,
     pod_of,
     put_status,
@@ -164,7 +165,7 @@ def _reconcile_mpi_objects(api: Api, job: Object, *, suspended: bool) -> None:
     _reconcile_config_map(api, job)
     create_missing(api, job, "Secret", f"{name}-ssh", partial(_secret, job))
     count = 0 if suspended else _worker_count(job)
-    for index in range(count):
+    for index in numbers(count):
         create_missing(api, job, "Pod", worker_name(name, index), partial(_worker, job, index))
     workers = controlled(api, job, PODS)
     # A suspended job needs no workers, and one that was scaled down needs fewer.
@@ -252,7 +253,7 @@ def _config_map(job: Object, running: list[Object]) -> Object:
     """Return the ConfigMap with the hostfile, and with a script that prints the hosts of *running* pods."""
     name, slots = _name_of(job), job["spec"].get("slotsPerWorker", 1)
     separator = " slots=" if _implementation(job) == "OpenMPI" else ":"
-    workers = [worker_name(name, index) for index in range(_worker_count(job))]
+    workers = [worker_name(name, index) for index in numbers(_worker_count(job))]
     hostfile = "".join(f"{host}{separator}{slots}\n" for host in _hosts(job, workers))
     # Sorted as the operator sorts them, so that pods that start in another order change nothing.
     names = sorted(pod["metadata"]["name"] for pod in running)
@@ -415,7 +416,7 @@ def _reconcile_training_job(api: Api, job: Object, status: Object) -> None:
 
 def _members(framework: _Framework, job: Object) -> Iterator[tuple[Member, Object]]:
     for replicas in framework.kind.replicas(job):
-        for index in range(replicas.count):
+        for index in numbers(replicas.count):
             yield Member(_name_of(job), replicas.role, index), replicas.template
 
 
@@ -547,7 +548,7 @@ def _tensorflow_environment(job: Object, member: Member) -> _Variables:
     cluster = {
         replicas.role: [
             f"{TFJOB.pod_name(Member(member.job, replicas.role, index))}.{namespace}.svc:{_TENSORFLOW_PORT}"
-            for index in range(replicas.count)
+            for index in numbers(replicas.count)
         ]
         for replicas in roles
     }
