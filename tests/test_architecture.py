@@ -190,6 +190,13 @@ def test_an_offline_dry_run_imports_only_what_renders(
     assert set() == imported("submit", "mpi", *flags, "train", among=SPARED_OFFLINE)
 
 
+def test_a_plan_for_a_snapshot_imports_nothing_that_connects() -> None:
+    """A committed snapshot is planned against in pipelines, which have no cluster."""
+    plan = ["plan", "mpi", "--workers=4", "--gpus=8", "--from", "docs/how-to/python/cluster.json"]
+
+    assert set() == imported(*plan, among=("http.client", "ssl", "arena_topo.kube.session"))
+
+
 @pytest.mark.parametrize(
     ("args", "spared"), [(["get", "a"], SPARED), (["logs", "a"], SPARED_BY_LOGS)], ids=["get", "logs"]
 )

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 from contextlib import suppress
 
 import pytest
@@ -199,6 +200,19 @@ def test_where_nobody_looks_nothing_is_drawn(
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     slept(20)
+
+    assert "" == capsys.readouterr().err
+
+
+def test_only_the_main_thread_draws(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each log of many has a thread, and a terminal has one line for all of them."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    thread = threading.Thread(target=slept, args=(20,))
+    thread.start()
+    thread.join()
 
     assert "" == capsys.readouterr().err
 

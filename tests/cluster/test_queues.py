@@ -1,14 +1,16 @@
 """Which queues ask our planner, and what ``doctor`` learns about jobs that wait."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from arena_topo.cluster.capabilities import queue_api, waiting_room
+from arena_topo.cluster.capabilities import detect_with_access, queue_api, waiting_room
 from arena_topo.cluster.doctor import diagnose
 from arena_topo.model.gang import ClusterFacts, WaitingRoom
 from arena_topo.model.keys import CHECK_CONTROLLER
 from arena_topo.model.objects import Object
 from arena_topo.model.reports import State
-from tests.fakes import Answer, Call, missing, refusal, session
+from tests.fakes import Answer, Call, missing, refusal, session, unserved
 
 BASE = "/apis/kueue.x-k8s.io/v1beta2"
 APIS = {"groups": [{"name": "kueue.x-k8s.io", "versions": [{"groupVersion": "kueue.x-k8s.io/v1beta2"}]}]}
@@ -105,3 +107,46 @@ def test_without_both_doctor_says_nothing_of_it() -> None:
     """Neither Kueue nor a controller is what most clusters have."""
     findings = diagnose(ClusterFacts(waiting=WaitingRoom()), namespace="ml")
     assert "Waiting jobs" not in {finding.topic for finding in findings}
+
+
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/arena-topo-system/leases/arena-topo-controller"
+POLICY = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/arena-topo-controller"
+BINDING = POLICY.replace("policies", "policybindings")
+
+
+@pytest.mark.parametrize(
+    ("policy", "binding", "runs", "limited"),
+    [
+        ({}, {"spec": {"validationActions": ["Deny"]}}, True, True),
+        ({}, {"spec": {"validationActions": ["Audit"]}}, True, False),
+        ({}, {"spec": {"validationActions": 5}}, True, False),
+        ({}, missing("binding"), True, False),
+        (missing("policy"), {}, True, False),
+        (refusal(403, "Forbidden"), {}, True, None),
+        (unserved(), {}, True, None),
+        (missing("policy"), {}, False, None),
+    ],
+)  # fmt: skip
+def test_doctor_tells_of_a_controller_whose_token_nothing_limits(
+    policy: Object | Answer, binding: Object | Answer, runs: bool, limited: bool | None
+) -> None:
+    """Only where there is a controller, a server that has such policies, and a user who may look."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    lease: Object | Answer = {"spec": {"holderIdentity": "a", "renewTime": now}} if runs else missing("lease")
+    paths: dict[str, Object | Answer] = {
+        "/apis": {"groups": []},
+        LEASE: lease,
+        POLICY: policy,
+        BINDING: binding,
+    }
+
+    def answer(call: Call) -> Answer:
+        others: Object = {"items": []} if call.method == "GET" else {"status": {"allowed": True}}
+        found = paths.get(call.path, others)
+        return found if isinstance(found, Answer) else Answer(body={"metadata": {"name": "x"}, **found})
+
+    facts = detect_with_access(session(answer)[0])
+    told = [each for each in diagnose(facts, namespace="ml") if each.topic == "Controller's token"]
+    assert limited is facts.controller_limited
+    assert [State.ABSENT] * (limited is False) == [each.state for each in told]
+    assert all("controller manifest" in each.command for each in told)

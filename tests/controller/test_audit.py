@@ -83,6 +83,17 @@ def test_the_same_gpus_are_found_where_there_would_be_enough_of_them() -> None:
     assert [("young", "PlanConflict")] == [finding[:2] for finding in found(world)]
 
 
+def test_what_is_planned_on_a_spare_node_is_told() -> None:
+    """The spare itself is no conflict."""
+    world = World()
+    submit_running(world, "old", replace(confirmed("a"), spares=(Slot(1, "b"),)))
+    assert [] == found(world)
+    submit_running(world, "young", confirmed("b"))
+    assert [("young", "PlanConflict", "more is planned than there is on b next to default/old")] == found(
+        world
+    )
+
+
 def test_a_worker_that_runs_elsewhere_is_told() -> None:
     """Its plan was to be enforced, and was not; what it runs on is what counts as taken."""
     world = World()

@@ -42,6 +42,7 @@ def test_a_workload_with_quota_gets_its_nodes() -> None:
     assert "worker" == updates[0]["name"]
     assert {"arena-topo.dev/pin-nodes": "0:a,2:b,3:"} == updates[0]["annotations"]
     assert {"arena-topo.dev/planned": "true", "arena-topo.dev/job": "job"} == updates[0]["labels"]
+    assert [{"name": "launcher", "labels": {"arena-topo.dev/launcher-of": "job"}}] == updates[1:]
 
 
 def test_who_has_no_place_is_told_why_once() -> None:
@@ -171,6 +172,7 @@ def test_a_controller_that_dies_after_each_write_books_nothing_twice() -> None:
         decoded(updates["annotations"]["arena-topo.dev/pin-nodes"], 1)[0]
         for each in entries
         for updates in each["podSetUpdates"]
+        if updates["name"] == "worker"
     )
     assert {"a": 2, "b": 2, "c": 2, "d": 2} == nodes
 
@@ -234,6 +236,16 @@ def test_a_job_that_runs_already_keeps_its_nodes() -> None:
     assert "'Ready'" in str(action.body)
 
 
+def test_of_a_job_with_billions_of_pods_it_is_enough_that_it_runs() -> None:
+    """Anyone may ask for so many, of which as many run as there is room for; no answer lists them."""
+    admitted = [condition("QuotaReserved"), condition("Admitted")]
+    cluster = Cluster(workload(workers=2**31 - 1, conditions=admitted), pods=[worker("job", 0, "d")])
+    (action,) = cluster.decide()
+    assert isinstance(action, PatchStatus)
+    assert "'Ready'" in str(action.body)
+    assert [] == updates_of(action)
+
+
 def test_a_lost_node_moves_the_jobs_on_it_and_no_others() -> None:
     """After a moment: their workers wait for a node that is gone."""
     cluster = Cluster(
@@ -270,6 +282,45 @@ def test_of_two_answers_for_one_place_the_younger_is_taken_back() -> None:
     assert {
         "new": ("Retry", "node a has been filled by others: the job is planned again")
     } == cluster.answers()
+
+
+@pytest.mark.parametrize(
+    ("created", "expected"),
+    [
+        ("2026-11-22T11:00:20Z", {"late": ("Retry", "node b has been filled by others")}),
+        ("2026-11-22T11:40:00Z", {}),
+    ],
+    ids=["as it starts", "once it ran"],
+)
+def test_half_a_gang_is_taken_back_only_before_it_ran(
+    created: str, expected: dict[str, tuple[str, str]]
+) -> None:
+    """Others have the node of one of its workers, and there is no other: a gang
+    that ran keeps what it has, one that starts would only hold GPUs.
+    """
+    waits = worker("late", 1, "")
+    waits["metadata"]["creationTimestamp"] = created
+    waits["spec"]["affinity"] = {}
+    cluster = Cluster(
+        workload("urgent", workers=3, admissionChecks=[entry("Ready", nodes="0:b,1:c,2:d,3:")]),
+        workload(
+            "late",
+            workers=2,
+            created="2026-11-22T11:30:00Z",
+            conditions=[condition("QuotaReserved"), condition("Admitted")],
+            admissionChecks=[entry("Ready", nodes="0:a,1:b,2:")],
+        ),
+        pods=[
+            *(worker("urgent", number, node) for number, node in enumerate("bcd")),
+            worker("late", 0, "a"),
+            waits,
+        ],
+    )
+    cluster.decide()
+    cluster.seconds += 11
+    assert expected == {
+        name: (state, why.partition(";")[0]) for name, (state, why) in cluster.answers().items()
+    }
 
 
 def test_a_place_is_kept_for_the_head_after_the_time_of_its_check() -> None:

@@ -234,4 +234,4 @@ def test_a_lease_is_renewed_by_the_clock_of_the_server() -> None:
     server.lease = {"metadata": {"name": "l", "resourceVersion": "1"}, "spec": {}}
 
     assert lease.acquire(Event(), silent)
-    assert "2100-01-01T00:00:00.000000Z" == server.lease["spec"]["renewTime"]
+    assert server.lease["spec"]["renewTime"].startswith("2100-01-01T00:0")

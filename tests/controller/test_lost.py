@@ -6,7 +6,7 @@ remembers may be lost at any moment, and so may each of its writes.
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -22,12 +22,12 @@ from arena_topo.errors import Conflict
 from arena_topo.jobs.enforce import moved_pins, rewritten
 from arena_topo.jobs.options import PlanOptions
 from arena_topo.jobs.watch import Change
-from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.manifest.plan_on_job import Pins, with_pins
 from arena_topo.model.keys import HOSTNAME, OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, PIN_NODES
 from arena_topo.model.moves import moves_of, moves_text
 from arena_topo.model.objects import Object
 from arena_topo.model.placement_options import NodeLoss
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, encode
 from arena_topo.pin.run_lists import decoded, encoded
 from tests.controller.workload_objects import NOW, Cluster, condition, entry, template, worker, workload
 from tests.controller.world import World, controller, server
@@ -167,8 +167,15 @@ class Running:
             case PatchStatus():
                 self.answers.append(action)
                 self.cluster.carry_out([action])
+                self.requeue(action.uid)
             case _:
                 raise AssertionError(action)
+
+    def requeue(self, uid: str) -> None:
+        """Do what Kueue does with a job whose check says Retry: it is evicted, and has quota again."""
+        item = self.cluster.objects["workloads"][uid]
+        if "Retry" in [check["state"] for check in item["status"]["admissionChecks"]]:
+            self.cluster.put("workloads", workload(uid.removeprefix("w-"), workers=1))
 
     def settle(self, survives: Callable[[], bool] = lambda: True) -> None:
         """Let the controller decide and write until nothing is left; a write may not *survive* its end."""
@@ -410,6 +417,56 @@ def test_in_our_own_queue_it_costs_one_worker_too(enforcement: Enforcement) -> N
     assert "2 of 3 workers moved: a and c are gone" == world.notices[-1].message
 
 
+def waits_with_spares(enforcement: Enforcement, spares: int) -> PlanRecord:
+    """Return the plan of a job that waits and is to have so many spare nodes."""
+    options = PlanOptions(spares=spares).annotation
+    return PlanRecord(stage=Stage.WAITING, enforcement=enforcement, requested_options=options)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    spares=st.integers(1, 3),
+    enforcement=st.sampled_from([Enforcement.ADMISSION, Enforcement.GATES]),
+)
+def test_spare_nodes_are_nobody_elses_and_take_lost_workers(
+    seed: int, spares: int, enforcement: Enforcement
+) -> None:
+    """Another job gets all but these, also while all workers run; those that are lost go there first, and to
+    what else is free once all spares are used. In the end the job's plan holds what is left of them.
+    """
+    random = Random(seed)
+    world = World(nodes=tuple("abcdefghijkl"))
+    world.submit("job", 4, 8, record=waits_with_spares(enforcement, spares))
+    runs = controller(world)
+    runs.settle()
+    held = {slot.node for slot in world.record("job").spares}
+    assert spares == len(held)
+    assert held.isdisjoint(world.hosts("job").values())
+    world.submit("other", 8 - spares, 8)
+    world.submit("late", 1, 8)
+    runs.settle()
+    assert held.isdisjoint({*world.hosts("job").values(), *world.hosts("other").values()})
+    assert Stage.WAITING is world.record("late").stage
+    lost = random.sample(sorted(world.hosts("job").values()), random.randint(1, spares))
+    for node in lost:
+        world.delete("nodes", f"node-{node}")
+        if random.random() < 0.5:
+            runs = controller(world)
+        for _ in range(3):
+            runs.settle()
+            world.seconds += 6
+    after = set(world.hosts("job").values())
+    assert (4, len(lost)) == (len(after), len(after & held))
+    record = world.record("job")
+    assert held - after == {slot.node for slot in record.spares}
+    assert str(spares - len(lost)) == record.requested_options.get("spares", "0")
+    assert Stage.WAITING is world.record("late").stage
+    world.end("job")
+    world.delete_pods_of_ended()
+    runs.settle()
+    assert 1 == len(world.hosts("late"))
+
+
 def test_our_own_queue_says_what_a_lost_worker_waits_for() -> None:
     """And moves it once there is room."""
     world = World(nodes=("a", "b"))
@@ -524,6 +581,8 @@ def test_a_launcher_on_a_node_that_is_gone_is_deleted() -> None:
 def test_a_job_whose_template_cannot_change_is_queued_again() -> None:
     """As Kueue does with a JobSet: a worker that is pinned to a node that is gone could never run."""
     record = plan_record("a", "b", gpus=8, enforcement=Enforcement.ADMISSION)
+    # Its spare is used up with the node, or there would be no room for it any more.
+    record = replace(record, spares=(Slot(2, "c"),), requested_options={"spares": "1"})
     replicated = {
         "name": "node",
         "replicas": 1,
@@ -556,8 +615,14 @@ def test_a_job_whose_template_cannot_change_is_queued_again() -> None:
     (stop, notice) = reconciler.decide(state, NOW)
     assert isinstance(stop, WritePlan)
     assert (True, Stage.WAITING, "b is gone") == (stop.stops, stop.record.stage, stop.record.waiting_reason)
+    assert ((), {}) == (stop.record.spares, stop.record.requested_options)
     assert isinstance(notice, Notice)
     assert "queued again: b is gone" == notice.message
+    # Until no pod is left its template takes no other pins.
+    stopped = with_pins(job, Pins(plan=encode(stop.record), suspended=True))
+    state.take([("jobsets", Change(1, stopped, deleted=False))])
+    deletions = [each for each in reconciler.decide(state, NOW) if isinstance(each, DeletePod)]
+    assert [("b", True)] == [(each.pod["spec"]["nodeName"], each.at_once) for each in deletions]
 
 
 LOSSES = ("lose", "drain", "tainted", "delete")
@@ -584,6 +649,9 @@ def hit_by(world: Running, node: str, loss: str) -> set[str]:
 def test_no_lost_worker_is_forgotten_and_no_other_is_touched(seed: int, dies: float) -> None:
     """In any order of losses, wherever the controller is killed: pods that lost nothing stay, and a job that
     waits gets its place.
+
+    That of a worker whose pod is not created again yet is known to nobody but the controller that moved it:
+    the next one may give it to the other job, and withdraws this answer then.
     """
     random = Random(seed)
     jobs = {"one": "abcd", "two": "efg"}

@@ -9,6 +9,7 @@ from arena_topo.cluster.capabilities import controller_runs
 from arena_topo.cluster.published import PART_NAMES, read_published
 from arena_topo.controller.manifests import (
     CLUSTER_RULES,
+    HANG_RULES,
     NAMESPACE_RULES,
     READER_RULES,
     controller_objects,
@@ -173,7 +174,7 @@ def test_the_rules_are_what_is_called() -> None:
 def test_the_policy_looks_at_all_that_is_written() -> None:
     """Of each right to write there is a rule, and none that the account does not have."""
     (policy,) = [each for each in controller_objects("i:1") if each["kind"] == "ValidatingAdmissionPolicy"]
-    operations = {"CREATE": ("create",), "UPDATE": ("patch",), "DELETE": ("delete",)}
+    operations = {"CONNECT": ("create",), "CREATE": ("create",), "UPDATE": ("patch",), "DELETE": ("delete",)}
     looked_at = {
         (group, resource, verb)
         for rule in policy["spec"]["matchConstraints"]["resourceRules"]
@@ -183,8 +184,25 @@ def test_the_policy_looks_at_all_that_is_written() -> None:
         for verb in operations[operation]
     }
     reads = {"get", "list", "watch"}
-    assert {each for each in rights([*CLUSTER_RULES, *NAMESPACE_RULES]) if each[2] not in reads} == looked_at
+    granted = rights([*CLUSTER_RULES, *NAMESPACE_RULES, *HANG_RULES])
+    assert {each for each in granted if each[2] not in reads} == looked_at
     assert not [each for each in controller_objects("i:1", policy=False) if "Policy" in each["kind"]]
+
+
+def test_ranks_are_looked_at_only_where_it_is_allowed() -> None:
+    """The right to exec is granted in no other namespace, and the controller is told which they are."""
+    items = controller_objects("i:1", hangs_in=["team-a", "team-b"])
+    roles = [each for each in items if "pods/exec" in str(each.get("rules"))]
+    assert [("Role", "team-a"), ("Role", "team-b")] == [
+        (each["kind"], each["metadata"]["namespace"]) for each in roles
+    ]
+    (args,) = [
+        each["spec"]["template"]["spec"]["containers"][0]["args"]
+        for each in items
+        if each["kind"] == "Deployment"
+    ]
+    assert ["--hangs-in", "team-a", "--hangs-in", "team-b"] == args[-4:]
+    assert "pods/exec" not in str([each.get("rules") for each in controller_objects("i:1")])
 
 
 def test_everybody_may_see_that_a_controller_runs_and_what_it_publishes() -> None:

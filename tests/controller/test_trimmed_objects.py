@@ -6,9 +6,12 @@ from arena_topo.controller.objects import trimmed_job, trimmed_object, trimmed_p
 from arena_topo.controller.state import PlannedJob
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.enforce import rewritten
+from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import KINDS
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model import keys
+from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
 from arena_topo.model.plan_record import PlanRecord, Slot, Stage, encode
 from tests.controller.workload_objects import workload
@@ -46,6 +49,29 @@ def confirmed(workers: int) -> str:
             hostnames={name: name.partition(".")[0] for name in names},
         )
     )
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.kind}-{kind.version}")
+def test_a_pod_of_any_kind_is_still_one_of_its_job(kind: Kind) -> None:
+    """It is known by the labels of its operator: unknown it would wait at its gate forever."""
+    labels = {
+        keys.OPERATOR_JOB_NAME: "job",
+        keys.OPERATOR_JOB_ROLE: "worker",
+        keys.OPERATOR_REPLICA_TYPE: "worker",
+        keys.OPERATOR_REPLICA_INDEX: "1",
+        keys.COMPLETION_INDEX: "1",
+        **(
+            {keys.BATCH_JOB_NAME: "job"}
+            if kind is INDEXED_JOB
+            else {keys.JOBSET_NAME: "job", keys.JOBSET_JOB_INDEX: "0", keys.JOBSET_ROLE: "node"}
+        ),
+    }
+    item = pod("job-worker-1")
+    item["metadata"]["labels"] = labels
+    found = kind.member(item)
+    assert found
+    assert ("job", 1) == (found.job, found.index)
+    assert found == kind.member(trimmed_pod(item))
 
 
 def test_a_job_is_kept_without_what_others_wrote_onto_it() -> None:

@@ -1,21 +1,26 @@
 """Objects that the end-to-end tests create raw, independent of the product."""
 
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from tests.controlplane.components import install
+from tests.controlplane.fixtures import end_jobs
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
+from tests.controlplane.machines.nodes import remove_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.policy import wants_policy
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import LEASE
 from tests.e2e.pinning import install_policy, remove_policy
+from tests.e2e.spoiled_objects import SEED, Tenant
 from tests.harness.scheduling import OWN_PLANES, chain_of
 
 
@@ -57,6 +62,21 @@ def lease(plane: ControlPlane) -> Iterator[None]:
         plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
     yield
     plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
+
+
+@pytest.fixture
+def tenant(plane: ControlPlane) -> Iterator[Tenant]:
+    """Have a tenant who writes spoiled objects, of which nothing is left in the end."""
+    name = f"hostile-{uuid.uuid4().hex[:8]}"
+    plane.kube.create(install.namespace(name))
+    plane.kube.wait_for("v1", "ServiceAccount", "default", name)
+    writer = Tenant(plane.kube, name, Random(SEED))
+    yield writer
+    writer.end()
+    end_jobs(plane, name)
+    if "kueue" in plane.options.operators:
+        plane.kube.delete("v1", "Namespace", name)
+    eventually(lambda: not remove_pods(plane.kube, name), f"the end of the pods in {name}")
 
 
 @pytest.fixture

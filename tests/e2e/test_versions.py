@@ -3,7 +3,8 @@ strict validation, read and deleted on a real API server.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -122,6 +123,17 @@ def test_jobs_are_listed_and_watched(old: tuple[Old, ControlPlane]) -> None:
         assert 0 == arena("wait", "watched").code
 
 
+def _connections(pid: int) -> int:
+    """Return how many TCP connections a process has: a watch has one of its own."""
+    lines = Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]
+    established = {f"socket:[{words[9]}]" for words in map(str.split, lines) if words[3] == "01"}
+    found = 0
+    for file in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += str(file.readlink()) in established
+    return found
+
+
 @pytest.mark.parametrize("old", ["v1"], indirect=True)
 def test_what_waits_outlasts_a_restart_of_the_api_server(old: tuple[Old, ControlPlane]) -> None:
     """As in an upgrade: nobody answers at its address for a while, and what happened is seen in the end."""
@@ -146,6 +158,9 @@ def test_what_waits_outlasts_a_restart_of_the_api_server(old: tuple[Old, Control
         started += [stack.enter_context(arena.running(*words)) for words in others]
         eventually(lambda: all("PENDING" in "".join(each.out) for each in started[2:]), "the tables")
         eventually(lambda: "waiting for" in "".join(started[0].err), "the submit to wait")
+        # A command that has yet to connect ends at once where nobody answers, and wait prints nothing: it
+        # watches its job and the pods of that.
+        eventually(lambda: _connections(started[1].process.pid) > 1, "wait to watch")
         with plane.without_api_server():
             eventually(lambda: all(_AWAY in "".join(each.err) for each in started), "a word from each")
         plane.kube.patch(

@@ -26,7 +26,12 @@ _PROFILE = settings.default or settings()
 _EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", "0")) or 2 * _PROFILE.max_examples
 """How many answers are spoiled: ten thousand take a quarter of an hour."""
 
-_ERRORS = {"cluster setup": (2,), "diff mpi": (2,), "agent run": (2,)}
+_ERRORS = {
+    "cluster setup": (2,),
+    "diff mpi": (2,),
+    "agent run": (2,),
+    **dict.fromkeys(("scale", "suspend", "resume"), (2,)),
+}
 """Other codes of errors, by command."""
 
 _RESULTS = {"doctor": (1,), "diff mpi": (1,), "why": (5, 6, 7, 8, 9)}

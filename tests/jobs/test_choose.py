@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.errors import Forbidden, UsageError
-from arena_topo.jobs.options import GangRequest, PlaceOptions
+from arena_topo.jobs.options import PlaceOptions, PlanOptions
 from arena_topo.jobs.prepare import SubmitChoice, TargetCluster, choose, without_plan
 from arena_topo.jobs.sources import JobRequest
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext
 from arena_topo.model.gang import ClusterFacts, Policy
 from arena_topo.model.job import JobSpec
-from arena_topo.model.placement_options import Pin
+from arena_topo.model.placement_options import GangRequest, Pin
 from arena_topo.model.plan_record import Enforcement
 
 JOB = JobSpec(name="job", namespace="default", image="i", command=("aliyun.com/gpu",), workers=2, gpus=1)
@@ -110,3 +110,13 @@ def test_gates_without_a_plan_are_no_gang() -> None:
     choice = SubmitChoice(backend="gates", enforcement=Enforcement.GATES)
 
     assert "" == without_plan(choice, ("patch pods",), PlaceOptions()).backend
+
+
+def test_spare_nodes_are_held_only_where_a_lost_worker_could_get_one() -> None:
+    """Kueue's quota knows nothing of them, and by an affinity no worker is given a node of its own."""
+    spares = PlaceOptions.of(PlanOptions(spares=1))
+    with pytest.raises(UsageError, match="--spares cannot be held in a queue of Kueue"):
+        chosen(JOB, STOCK, "kueue", spares)
+    with pytest.raises(UsageError, match="--spares is of no use"):
+        chosen(JOB, STOCK, "", replace(spares, pin=Pin.NODES))
+    assert Enforcement.GATES is chosen(JOB, STOCK, "", spares).enforcement

@@ -9,7 +9,7 @@ from arena_topo.jobs.create import create
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.objects import Object
-from tests.fakes import refusal, session
+from tests.fakes import Answer, refusal, session
 from tests.jobs.servers import FILES, JOB, Server
 
 PLAIN = render(JOB, RenderContext())
@@ -65,6 +65,16 @@ def test_files_are_tried_out_created_after_the_job_and_owned_by_it() -> None:
     assert ["POST configmaps dry", "POST mpijobs", "POST configmaps", "POST configmaps"] == calls
     owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "job", "uid": "u1"}
     assert [owner] == objects[1]["metadata"]["ownerReferences"]
+
+
+def test_what_was_created_says_what_it_is() -> None:
+    """Also where a server in between answers without its kind."""
+    untyped = Answer(body={"metadata": {"name": "job-files", "namespace": "default", "uid": "u2"}})
+    objects, _ = created(Server(post_configmaps=untyped), WITH_FILE)
+
+    assert [("kubeflow.org/v2beta1", "MPIJob"), ("v1", "ConfigMap")] == [
+        (each["apiVersion"], each["kind"]) for each in objects
+    ]
 
 
 def test_files_that_the_server_refuses_stop_the_job() -> None:

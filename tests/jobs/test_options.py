@@ -2,9 +2,22 @@
 
 import pytest
 
-from arena_topo.errors import DocumentError
-from arena_topo.jobs.options import PlanOptions, options_from_annotation
-from arena_topo.model.placement_options import Closer, NodeLoss, Objective, Parallelism, TopologyPolicy
+from arena_topo.errors import DocumentError, UsageError
+from arena_topo.jobs.options import (
+    MOST_SPARES,
+    PlanOptions,
+    check_options,
+    options_from_annotation,
+    with_fewer_spares,
+)
+from arena_topo.model.placement_options import (
+    Closer,
+    HangRule,
+    NodeLoss,
+    Objective,
+    Parallelism,
+    TopologyPolicy,
+)
 
 
 def test_options_are_read_back_from_a_plan() -> None:
@@ -19,6 +32,8 @@ def test_options_are_read_back_from_a_plan() -> None:
         grow=True,
         spread_evenly="rack",
         on_node_loss=NodeLoss.SUSPEND,
+        on_hang=HangRule(5400, fails=True),
+        spares=2,
     )
     assert asked == options_from_annotation(asked.annotation)
 
@@ -45,8 +60,44 @@ def test_a_word_that_no_option_has_is_one_error(key: str) -> None:
         options_from_annotation({key: "fastest"})
 
 
+@pytest.mark.parametrize(
+    "text", ["save", "30m", "30m:kill", "1s:save", "800h:save", "x:save", ":save", "30m:save" * 10_000]
+)
+def test_a_hang_rule_that_is_none_is_one_error(text: str) -> None:
+    """Whatever somebody has written into the job's annotation."""
+    with pytest.raises(DocumentError, match="the plan's onHang") as raised:
+        options_from_annotation({"onHang": text})
+    assert len(str(raised.value)) < 200
+
+
 @pytest.mark.parametrize("text", ["tp", "tp=8,tp=8", "closer=up", "tp=8" * 100_000])
 def test_axes_that_are_none_are_one_error(text: str) -> None:
     """Whatever somebody has written into the job's annotation."""
     with pytest.raises(DocumentError, match="the job's plan"):
         options_from_annotation({"parallel": text})
+
+
+def test_each_lost_node_takes_a_spare() -> None:
+    """A job that is planned again asks for those that are left, and then for none."""
+    asked = PlanOptions(spares=2, required_level="rack").annotation
+    assert PlanOptions(spares=1, required_level="rack") == options_from_annotation(
+        with_fewer_spares(asked, 1)
+    )
+    assert PlanOptions(required_level="rack") == options_from_annotation(with_fewer_spares(asked, 3))
+    # Anybody may write the annotation.
+    assert MOST_SPARES == options_from_annotation({"spares": "9" * 9}).spares
+    assert 0 == options_from_annotation({"spares": "many"}).spares
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        PlanOptions(spares=65),
+        PlanOptions(spares=1, coalesce=True),
+        PlanOptions(spares=1, spread_evenly="rack"),
+    ],
+)
+def test_spares_that_cannot_be_held_are_refused(options: PlanOptions) -> None:
+    """Too many, or with a flag by which a spare node would change the shape of the job."""
+    with pytest.raises(UsageError, match=r"--spares|spare node"):
+        check_options(options)

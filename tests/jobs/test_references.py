@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.jobs.references import missing_references
+from arena_topo.jobs.prepare import missing_references
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.render import Manifest

@@ -148,3 +148,17 @@ def test_what_a_plan_names_is_asked_for_only_where_it_is_an_object(path: str) ->
     forged = PlanRecord(stage=Stage.PROPOSED, companion_paths=(path,))
     with pytest.raises(DocumentError, match="which is the path of no object"):
         resume_job(opened({PLAN: encode(forged)}), "job", AT_ONCE)
+
+
+def test_lost_workers_get_the_spare_nodes_first() -> None:
+    """Also where another one is closer; what the spares cannot take goes where there is room."""
+    nodes = cluster([node("n1"), node("n2", range(7)), node("n3"), node("n4", range(1, 8))])
+    slots = (Slot(0, "gone", (0,)), Slot(1, "n2", (3,)), Slot(2, "gone", (1,)))
+    spares = (Slot(3, "n4"), Slot(4, "n5"))
+    record = replace(RECORD, slots=slots, spares=spares, requested_options={"spares": "2"})
+    job = mpijob("job", workers=3)
+    one = Replacement(job, record, frozenset({0}))(nodes)
+    assert ("n4", ("n5",)) == (one.slots[0].node, tuple(slot.node for slot in one.spares))
+    assert {"spares": "1"} == one.requested_options
+    both = Replacement(job, record, frozenset({0, 2}))(nodes)
+    assert ("n4", "n2") == (both.slots[0].node, both.slots[2].node)

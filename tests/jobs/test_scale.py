@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.errors import ArenaTopoError, Conflict, DoesNotFit
+from arena_topo.errors import ArenaTopoError, Conflict, DoesNotFit, UsageError
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.reserve import WaitPolicy
 from arena_topo.jobs.scale import Leave, Size, planned_scaling, scale_job
@@ -276,3 +276,12 @@ def test_a_framework_has_its_time_before_workers_leave() -> None:
     )
     scale_job(session(answer)[0], "job", Size(2), wait, Leave(grace=90.0, report=lambda _: None))
     assert ["job-elastic", "90 s", "job"] == events
+
+
+def test_a_job_of_two_billion_pods_is_not_scaled() -> None:
+    """Anybody may write that number: the names of the pods that would leave are not listed."""
+    job = elastic(2, planned=False)
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"] = 2**31 - 1
+
+    with pytest.raises(UsageError, match="asks for 2,147,483,647 pods, and at most 10,000 are scaled"):
+        planned_scaling(opened(job)[0], "job", Size(2))

@@ -10,7 +10,7 @@ import pytest
 from arena_topo.errors import ArenaTopoError, DoesNotFit
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
+from arena_topo.jobs.options import PlaceOptions, PlanOptions
 from arena_topo.jobs.prepare import (
     HandedOver,
     NeverFits,
@@ -26,9 +26,10 @@ from arena_topo.jobs.sources import FromEarlierJob, FromFlags, FromManifest, Job
 from arena_topo.jobs.submit import submit_prepared
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import with_pins
-from arena_topo.manifest.render import RenderContext, render
-from arena_topo.model.keys import CHECK_CONTROLLER, NVIDIA_GPU
-from arena_topo.model.placement_options import Pin
+from arena_topo.manifest.render import Manifest, RenderContext, render
+from arena_topo.model.job import JobSpec
+from arena_topo.model.keys import CHECK_CONTROLLER, HANGS_IN, NVIDIA_GPU
+from arena_topo.model.placement_options import GangRequest, HangRule, Pin
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.fakes import Answer, Call, missing, session
 from tests.jobs.servers import JOB, Server
@@ -88,6 +89,21 @@ def test_a_gang_that_nothing_keeps_is_told() -> None:
 
     assert StartsAtOnce() == ready.start
     assert ready.warnings[0].startswith("no gang scheduler on this cluster can honour --gang")
+
+
+@pytest.mark.parametrize(("said", "warned"), [("default", 0), ("other", 1)])
+def test_submit_warns_where_no_controller_looks_at_ranks(said: str, warned: int) -> None:
+    """The controller says on its Lease in which namespaces it does."""
+    lease = {
+        "metadata": {"annotations": {HANGS_IN: said}},
+        "spec": {"holderIdentity": "a", "renewTime": datetime.now(UTC).isoformat()},
+    }
+    opened, _ = session(
+        lambda call: Answer(body=lease) if "/leases/" in call.path else Cluster(controller=True)(call)
+    )
+    place = PlaceOptions(plan=PlanOptions(on_hang=HangRule(1800)), requested=True)
+    ready = prepare(opened, FromFlags(job=JOB).request(opened, place))
+    assert warned == sum(each.startswith("--on-hang: no controller looks") for each in ready.warnings)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,3 +203,21 @@ def test_a_job_that_never_fits_is_not_created() -> None:
             opened, prepare(opened, FLAGS.request(opened, PlaceOptions())), Waiter(print), lambda _: None
         )
     assert {"GET"} == {call.method for call in transport.calls}
+
+
+@pytest.mark.parametrize("may_plan", [True, False])
+def test_pods_are_only_rendered_for_gates_that_they_get(
+    monkeypatch: pytest.MonkeyPatch, *, may_plan: bool
+) -> None:
+    """A user without the rights of a plan gets a job without one, and so without its gates."""
+    seen: list[bool] = []
+
+    def rendered(job: JobSpec, context: RenderContext, *, template: str = "") -> Manifest:
+        seen.append(context.gated)
+        return render(job, context, template=template)
+
+    monkeypatch.setattr("arena_topo.jobs.prepare.render", rendered)
+    opened, _ = session(Cluster(may_plan=may_plan))
+    source = FromFlags(job=replace(JOB, topology=True))
+    ready = prepare(opened, source.request(opened, PlaceOptions()))
+    assert (may_plan, [may_plan]) == (ready.is_planned, seen)

@@ -7,7 +7,9 @@ import pytest
 
 from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.model.hang import Hang
 from arena_topo.model.job_view import JobStatus, JobView, PlannedWorker
+from arena_topo.model.keys import HANG
 from arena_topo.model.moves import Move, with_move
 from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
 from tests.objects import condition, mpijob, pod, with_plan
@@ -229,3 +231,19 @@ def test_workers_that_moved_are_told_with_their_nodes() -> None:
     assert [(("job-worker-1", "b", "c"),), (("job-worker-2", "d", ""),)] == [
         each.workers for each in view.moves
     ]
+
+
+def test_a_job_says_that_it_hangs_and_that_it_was_stopped_for_it() -> None:
+    """As the controller has noted; what cannot be read says nothing."""
+    hang = Hang(NOW, "stuck", "3 ranks wait for rank 2")
+    job = mpijob("job")
+    job["metadata"]["annotations"] = {HANG: hang.annotation}
+    view = seen(job, [LAUNCHER, *WORKERS])
+    assert view.message == "hung since 01:05 UTC (21 Nov): 3 ranks wait for rank 2"
+    assert view.advice == "arena-topo why job --saved shows what was seen"
+    job["spec"]["runPolicy"] = {"suspend": True}
+    stopped = seen(job, [])
+    assert (JobStatus.SUSPENDED, view.message) == (stopped.status, stopped.message)
+    assert stopped.advice.startswith(view.advice)
+    job["metadata"]["annotations"] = {HANG: "[]"}
+    assert "hung" not in seen(job, [LAUNCHER, *WORKERS]).message

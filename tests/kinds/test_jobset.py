@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.kinds.jobset import JOBSET
-from arena_topo.model.kind import Member, offsets, planned_members
+from arena_topo.model.kind import Member, offsets
 from arena_topo.model.objects import Object
 
 _INDEX, _JOB = "batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-index"
@@ -45,7 +45,6 @@ def test_roles_are_those_that_the_job_names() -> None:
 
     assert [("leader", 1), ("node", 6)] == [(each.role, each.count) for each in JOBSET.replicas(job)]
     assert {"leader": 0, "node": 1} == offsets(JOBSET, job)
-    assert Member("set", "node", 5) == planned_members(JOBSET, job)[-1]
 
 
 def test_a_template_is_a_part_of_the_job() -> None:

@@ -5,22 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.names import check_pod_names, named_job
-
-
-def test_host_names_of_workers_start_with_a_letter() -> None:
-    """Under v2beta1 a worker's name is a host name; the other versions do not mind."""
-    check_pod_names("0day", 1, ApiVersion.V1ALPHA1)
-    with pytest.raises(UsageError, match="must start with a letter"):
-        check_pod_names("0day", 1, ApiVersion.V2BETA1)
-
-
-def test_the_last_worker_needs_a_name_too() -> None:
-    """63 characters are allowed for NAME-worker-N."""
-    check_pod_names("a" * 49, 10**6, ApiVersion.V1)
-    with pytest.raises(UsageError, match="would have 64 characters"):
-        check_pod_names("a" * 49, 10**6 + 1, ApiVersion.V1)
+from arena_topo.kinds.names import named_job
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB, TrainingOperatorKind
-from arena_topo.model.kind import Member, is_suspended, offsets, planned_members, pod_selector
+from arena_topo.model.kind import Member, is_suspended, offsets, planned_replicas, pod_selector
 from tests.kinds.jobs import pod_of, training_job
 
 
@@ -20,9 +20,9 @@ def test_pods_are_numbered_in_the_order_of_ranks(
     kind: TrainingOperatorKind, roles: dict[str, int | None], expected: list[str]
 ) -> None:
     """Whatever order the job names them in; a role without a number has one pod, and one may have none."""
-    members = planned_members(kind, training_job(kind, roles))
+    planned = planned_replicas(kind, training_job(kind, roles))
 
-    assert expected == [f"{member.role} {member.index}" for member in members]
+    assert expected == [f"{pods.role} {index}" for pods in planned for index in range(pods.count)]
 
 
 def test_a_role_begins_behind_those_before_it() -> None:

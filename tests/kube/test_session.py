@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 from urllib.parse import parse_qsl
@@ -325,6 +326,35 @@ def test_all_requests_of_a_command_have_a_total_time(make: Make, server: Server)
     assert 12 == len(server.seen)
     clock[0] += 0.2
     assert {"a": 1} == asking.get("/x")
+
+
+@pytest.mark.parametrize(
+    "date",
+    [
+        "",
+        "yesterday",
+        "Sun, 06 Nov 1994 08:49:37",
+        "Sun, 31 Feb 2026 08:49:37 GMT",
+        "Fri, 31 Dec 9999 23:59:59 GMT",
+    ],
+)
+def test_ages_count_by_the_clock_of_the_server(make: Make, server: Server, date: str) -> None:
+    """By its last answer and what has passed since; by that of this machine where it says no time."""
+    clock = [0.0]
+
+    def dated(text: str) -> Reply:
+        return Reply(raw=[f"HTTP/1.1 200 OK\r\nDate: {text}\r\nContent-Length: 2\r\n\r\n{{}}".encode()])
+
+    server.rule = lambda _: dated("Sun, 06 Nov 1994 08:49:37 GMT")
+    asking = Session(make(target(server)), namespace="n", now=lambda: clock[0])
+    assert abs(asking.now() - datetime.now(UTC)) < timedelta(minutes=10)
+    asking.within("other").get("/x")
+    clock[0] += 90
+    assert datetime(1994, 11, 6, 8, 51, 7, tzinfo=UTC) == asking.now()
+    server.rule = lambda _: dated(date)
+    asking.get("/x")
+    clock[0] += 90
+    assert abs(asking.now() - datetime.now(UTC)) < timedelta(minutes=10)
 
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])

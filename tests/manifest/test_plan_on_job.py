@@ -30,6 +30,18 @@ def test_the_job_itself_stays_as_it_is() -> None:
     assert before == job
 
 
+def test_the_launcher_of_a_planned_job_is_known_by_a_label() -> None:
+    """By which the controller's token may delete it; a job that is planned again keeps the label."""
+    labels = {"arena-topo.dev/launcher-of": "job"}
+    once = with_pins(mpijob("job"), Pins(plan="p", new=True))
+    again = with_pins(once, Pins(plan="q"))
+    for job in (once, again):
+        launcher = pod_templates(job)[Role.LAUNCHER]
+        assert labels == launcher["metadata"]["labels"]
+        assert "arena-topo.dev/launcher-of" not in worker(job)["metadata"]["labels"]
+    assert "metadata" not in pod_templates(with_pins(mpijob("job"), Pins(plan="p")))[Role.LAUNCHER]
+
+
 def test_a_gate_stands_beside_the_users_own() -> None:
     """And once only."""
     job = mpijob("job")
@@ -113,6 +125,12 @@ def test_a_job_without_a_run_policy_is_suspended_by_a_patch_that_works() -> None
     suspended = with_pins(job, Pins(plan="p", suspended=True))
 
     assert {"op": "add", "path": "/spec/runPolicy", "value": {"suspend": True}} in changes(job, suspended)
+
+
+def test_a_job_without_the_role_that_grows_is_one_clear_error() -> None:
+    """As a server may answer it."""
+    with pytest.raises(DocumentError, match="the job job has no workers, whose number could change"):
+        resized({**mpijob("job"), "spec": {"a": 1}}, 3)
 
 
 def test_a_new_number_of_pods_is_tested_and_written() -> None:

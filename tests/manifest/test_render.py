@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.manifest.pods import literal
-from arena_topo.manifest.render import RenderContext, render
+from arena_topo.manifest.render import RenderContext, check_pod_names, render
 from arena_topo.model.job import (
     Claim,
     CodeSync,
@@ -237,6 +238,14 @@ def test_the_hosts_network_is_used_where_it_works(
     assert ("ClusterFirstWithHostNet" if network else None) == spec.get("dnsPolicy")
 
 
+def test_of_a_gated_job_set_a_lost_pod_is_replaced_by_itself() -> None:
+    """It may get another node. Pinned by its template it could not, and the whole set is started again."""
+    job = replace(PLAIN, kind="JobSet", run=RunOptions(retry=3))
+    for gated, expected in ((True, 3), (False, 0)):
+        (role,) = render(job, RenderContext(JOBSET, gated=gated)).job["spec"]["replicatedJobs"]
+        assert expected == role["template"]["spec"]["backoffLimit"]
+
+
 def test_two_ssh_servers_on_one_host_are_warned_of() -> None:
     """When the user insists on the host's network."""
     job = replace(PLAIN, pod=PodOptions(host_network=True))
@@ -379,3 +388,17 @@ def test_a_template_whose_pods_cannot_be_counted_is_one_clear_error(tmp_path: Pa
     file.write_text(f"{head}    Worker:\n      {wrong}\n")
     with pytest.raises(DocumentError, match=r"template mpijob\.v2beta1\.yaml\.j2 renders .* that cannot be"):
         render(PLAIN, RenderContext(), template=str(file))
+
+
+def test_host_names_of_workers_start_with_a_letter() -> None:
+    """Under v2beta1 a worker's name is a host name; the other versions do not mind."""
+    check_pod_names("0day", 1, ApiVersion.V1ALPHA1)
+    with pytest.raises(UsageError, match="must start with a letter"):
+        check_pod_names("0day", 1, ApiVersion.V2BETA1)
+
+
+def test_the_last_worker_needs_a_name_too() -> None:
+    """63 characters are allowed for NAME-worker-N."""
+    check_pod_names("a" * 49, 10**6, ApiVersion.V1)
+    with pytest.raises(UsageError, match="would have 64 characters"):
+        check_pod_names("a" * 49, 10**6 + 1, ApiVersion.V1)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from arena_topo.model.plan import Demand, Growth, Infeasible, Placement
 from arena_topo.model.plan_record import Slot
 from arena_topo.planner.change import grow, replaced
-from arena_topo.planner.fleet import Fleet, capacity_for, spanned
+from arena_topo.planner.choice import closer_tiers
+from arena_topo.planner.fleet import Fleet, capacity_for, domains_at, level_limits, spanned
 from arena_topo.planner.gpus.bandwidth import positions_of
 from arena_topo.planner.plan import plan_on
 from tests.examples import examples
@@ -28,13 +29,21 @@ ON_MIXED = (Slot(0, "n0", (5,)), Slot(1, "n0", (6,)), Slot(2, "n1", (2,)), Slot(
 
 
 def score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, int]) -> Score:
-    """Return level, nodes and value of the gang *placed* with the *new* GPUs by position of the node."""
+    """Return level, nodes, domains of closer levels and value of the gang *placed* with the *new* GPUs.
+
+    These are by position of the node.
+    """
     held = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, placed))}
     unions = {i: held.get(i, 0) | new.get(i, 0) for i in {*held, *new}}
     # The level is that of the closest domain around the members that has room, wherever in it the new ones
     # go.
     level, _ = spanned(fleet, min(unions), max(unions))
-    return (level, len(unions), *value(demand, fleet, unions, {i: new.get(i, 0) for i in unions}))
+    # Of a gang over several racks the fewest of these go before its busbw. One in a rack touches one.
+    closest = level_limits(demand, fleet).closest
+    tiers = closer_tiers(fleet, domains_at(fleet, len(fleet.tiers) + 1)[0], closest)
+    touched = [len({fleet.nested[tier][0][position] for position in unions}) for tier in tiers]
+    worth = value(demand, fleet, unions, {i: new.get(i, 0) for i in unions})
+    return (level, len(unions), *touched, *worth)
 
 
 def every_score(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int) -> Iterator[Score]:

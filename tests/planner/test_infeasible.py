@@ -150,3 +150,11 @@ def test_a_node_without_its_hostname_label_is_no_place_where_plans_are_enforced_
     assert isinstance(
         plan(Demand(1, 1, needs_hostname=True), cluster([bare, node("n", links=V100)])), Placement
     )
+
+
+@pytest.mark.parametrize("gpus", [10**6 + 1, 64 * 2**30, 2**63 - 1])
+def test_absurd_numbers_are_answered_at_once(gpus: int) -> None:
+    """A pod may ask for 64Gi GPUs: only shapes that a node could hold are tried, not each number below it."""
+    answer = refused(Demand(2, gpus), cluster([node("a"), node("b")]))
+
+    assert not any("in smaller workers" in remedy for remedy in answer.remedies)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster import Snapshot
@@ -51,17 +51,21 @@ def touched(where: Sequence[object], sizes: dict[str, int], axis: str) -> list[i
     return [len(places) for places in groups.values()]
 
 
-@given(
-    free=st.lists(st.integers(0, 6), min_size=2, max_size=3),
-    sizes=st.sampled_from([(2, 2), (3, 2), (2, 3), (4, 2), (2, 4), (3, 3), (6, 2), (4, 3), (3, 4)]),
-    closer=st.sampled_from(["pp", "dp"]),
-)
-def test_the_spread_is_the_least_of_all_placements(
-    free: list[int], sizes: tuple[int, int], closer: str
-) -> None:
+_FREE = [free for blocks in (2, 3) for free in product(range(7), repeat=blocks)]
+"""The free nodes of two or three blocks of six."""
+_SIZES = [(2, 2), (3, 2), (2, 3), (4, 2), (2, 4), (3, 3), (6, 2), (4, 3), (3, 4)]
+_ACROSS_BLOCKS = [
+    (free, stages, replicas)
+    for free in _FREE
+    for stages, replicas in _SIZES
+    if max(free) < stages * replicas <= sum(free)
+]
+
+
+@given(st.sampled_from(_ACROSS_BLOCKS), st.sampled_from(["pp", "dp"]))
+def test_the_spread_is_the_least_of_all_placements(case: tuple[Sequence[int], int, int], closer: str) -> None:
     """Of the groups that get the closer places first, then of the others, then in all."""
-    stages, replicas = sizes
-    assume(sum(free) >= stages * replicas and max(free) < stages * replicas)
+    free, stages, replicas = case
     snapshot = blocks(free)
     answer = placed_along(f"tp=8,pp={stages},dp={replicas},closer={closer}", snapshot, stages * replicas)
     where = domains(answer, snapshot)
@@ -74,10 +78,9 @@ def test_the_spread_is_the_least_of_all_placements(
     assert all(step.proven for step in answer.why if step.criterion in ("pp", "dp"))
 
 
-@given(free=st.lists(st.integers(0, 6), min_size=2, max_size=3))
-def test_a_tensor_parallel_group_over_two_nodes_stays_in_a_block(free: list[int]) -> None:
+@given(st.sampled_from([free for free in _FREE if sum(count // 2 for count in free) >= 4]))
+def test_a_tensor_parallel_group_over_two_nodes_stays_in_a_block(free: Sequence[int]) -> None:
     """Where the blocks have room for all such groups, even if that takes one block more."""
-    assume(sum(count // 2 for count in free) >= 4)
     snapshot = blocks(free)
     answer = placed_along("tp=16,dp=4", snapshot, 8)
     where = domains(answer, snapshot)

@@ -129,6 +129,20 @@ def test_ranks_are_those_of_torch_after_every_resize() -> None:
     assert seldomer > 0
 
 
+def test_three_new_workers_change_places_at_once() -> None:
+    """No swap of two brings anything there: 2, 3, 5 and 6 of nine workers lost theirs."""
+    snapshot, lost = racks(2, 2), {2, 3, 5, 6}
+    demand = Demand(9, 1)
+    slots = placed(demand, snapshot).slots
+    held = occupied(snapshot, demand, slots)
+    other = placed(Demand(1, 1), held).slots
+    held = occupied(released(held, demand, [slots[worker] for worker in lost]), demand, other)
+    found = replaced(demand, slots, lost, held)
+    assert isinstance(found, Growth)
+    staying = [slot for slot in slots if slot.worker not in lost]
+    assert (2, 6) == flows(torch_order([*staying, *found.slots], BY_NUMBER), snapshot)
+
+
 @pytest.mark.parametrize("ranks", [BY_NUMBER, BY_NAME])
 @given(st.data())
 @settings(max_examples=15, deadline=None)

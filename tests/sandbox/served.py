@@ -4,7 +4,7 @@ import asyncio
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +12,20 @@ from arena_topo.sandbox.lifecycle import Home
 from arena_topo.sandbox.server import serve
 
 TIMEOUT_SECONDS = 120.0
+
+
+async def cut_off() -> None:
+    """Cut off what connections this loop still has: no server knows one whose TLS handshake has not ended.
+
+    A client that is gone by then never ends it, and a later test would fail of a socket that is open.
+    """
+    # What has just been accepted becomes a connection in the next turn.
+    await asyncio.sleep(0)
+    transports: Mapping[int, asyncio.Transport] = vars(asyncio.get_running_loop())["_transports"]
+    for transport in [*transports.values()]:
+        transport.abort()
+    # Sockets close in the turn after that.
+    await asyncio.sleep(0)
 
 
 class _Server(threading.Thread):
@@ -31,6 +45,7 @@ class _Server(threading.Thread):
                 runner.run(serve(self._home, self._ended))
             except Exception as error:  # noqa: BLE001  # raised again by the thread that waits
                 self.error = error
+            runner.run(cut_off())
 
     def wait_ready(self) -> None:
         """Return once the server answers, which it does when its kubeconfig is there."""

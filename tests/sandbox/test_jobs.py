@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from arena_topo.sandbox.sim.controllers import numbers
 from tests.contract.bodies import pod
 from tests.contract.client import Client, Object
 from tests.contract.cluster import connected, eventually
@@ -64,6 +65,11 @@ def test_a_failing_job_gives_up_at_its_limit(client: Client, space: str) -> None
 
     assert ("Failed", "BackoffLimitExceeded") == _end(client, space, "broken")
     assert codes == [3, 3]
+
+
+def test_operators_make_no_more_pods_than_are_planned() -> None:
+    """A real one begins with two billion; here they would take the memory of the user's machine."""
+    assert [3, 10_000] == [len(numbers(count)) for count in (3, 2**31 - 1)]
 
 
 @pytest.fixture

@@ -2,14 +2,18 @@
 
 import json
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, PLAN
 from arena_topo.model.plan_record import PlanRecord, Stage, decode
-from tests.controlplane.kube import Kube, Object
+from tests.controlplane.errors import ControlPlaneError
+from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.pods import MPIJOB
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Running
 
@@ -66,7 +70,12 @@ def placed(kube: Kube, namespace: str, name: str) -> dict[int, str]:
         planned = {slot.worker: slot.node for slot in record.slots}
         return found if record.stage is Stage.CONFIRMED and found == planned else None
 
-    return eventually(all_placed, f"the workers of {name} to be where they are planned")
+    try:
+        return eventually(all_placed, f"the workers of {name} to be where they are planned")
+    except ControlPlaneError as error:
+        record, found = plan(kube, namespace, name), pods.nodes_by_index(kube, namespace, name)
+        said = (record.stage, record.position, record.slots, found, reasons(kube, namespace, name))
+        raise ControlPlaneError(f"{error}: {said}") from error
 
 
 def end(kube: Kube, namespace: str, name: str) -> None:
@@ -81,6 +90,35 @@ def reasons(kube: Kube, namespace: str, name: str) -> list[str]:
         for event in kube.list("v1", "Event", namespace)
         if event["involvedObject"]["name"] == name and event["source"].get("component") == CONTROLLER
     ]
+
+
+@contextmanager
+def storm(
+    plane: ControlPlane, namespace: str, targets: Callable[[], Iterable[tuple[str, str, str]]]
+) -> Iterator[Counter[str]]:
+    """Write objects without a pause, as an operator gone wrong does: others meet conflicts.
+
+    They are those whose API, kind and name *targets* returns, again and again.
+    """
+    counts: Counter[str] = Counter()
+    ended = threading.Event()
+    client = plane.client("storm", ["system:masters"])
+
+    def write() -> None:
+        while not ended.is_set():
+            for target in targets():
+                number = counts["writes"]
+                with suppress(KubeError):
+                    client.patch(*target, {"metadata": {"annotations": {"storm": str(number)}}}, namespace)
+                counts["writes"] += 1
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield counts
+    finally:
+        ended.set()
+        thread.join()
 
 
 def text_of(item: Object) -> str:

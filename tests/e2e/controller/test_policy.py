@@ -3,10 +3,14 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
+from arena_topo.controller.manifests import HANG_RULES
+from arena_topo.diagnosis.look import SCRIPTS
 from arena_topo.jobs.enforce import rewritten
+from arena_topo.jobs.evidence import evidence_object
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.keys import (
@@ -16,6 +20,7 @@ from arena_topo.model.keys import (
     HAMI_USE_GPUS,
     HOSTNAME,
     KUEUE_QUEUE,
+    LAUNCHER_OF,
     MANAGED_BY,
     MOVES,
     OPERATOR_JOB_NAME,
@@ -33,7 +38,7 @@ from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.machines.pods import MPIJOB
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.controller.planned_jobs import TRAINJOB, WAITING, job_of, specs
-from tests.e2e.rights import controller_token, token_client
+from tests.e2e.rights import controller_token, grant, token_client
 
 pytestmark = pytest.mark.usefixtures("lease")
 
@@ -51,6 +56,11 @@ def controller(plane: ControlPlane) -> Iterator[Kube]:
     """Return a client with the controller's token."""
     with controller_token(plane) as secret:
         yield token_client(plane, secret)
+
+
+def words(*command: str) -> list[tuple[str, str]]:
+    """Return the query by which a command is run."""
+    return [("command", word) for word in command]
 
 
 Operations = list[Object]
@@ -207,12 +217,22 @@ class Tried:
         return "the controller of arena-topo may" in self.said
 
 
-def attempt(client: Kube, method: str, path: str, body: Any = None, merge: bool = False) -> Tried:
+def attempt(
+    client: Kube,
+    method: str,
+    path: str,
+    body: Any = None,
+    merge: bool = False,
+    query: Sequence[tuple[str, str]] = (("dryRun", "All"),),
+) -> Tried:
     """Try a write; nothing is stored."""
     how = {"PATCH": "application/merge-patch+json" if merge else "application/json-patch+json"}
     try:
         client.request(
-            method, path, body, content_type=how.get(method, "application/json"), query={"dryRun": "All"}
+            method,
+            f"{path}?{urlencode(query)}",
+            body,
+            content_type=how.get(method, "application/json"),
         )
     except KubeError as error:
         return Tried(False, str(error))
@@ -322,18 +342,21 @@ ON_PODS: Sequence[tuple[str, str, Object | None, bool]] = [
     ("theirs", "its end", None, False),
     ("pretended", "its end", None, False),
     ("launcher", "its end", None, True),
+    ("their-launcher", "its end", None, False),
     ("launcher", "an annotation", {"metadata": {"annotations": {HAMI_USE_GPUS: "x"}}}, False),
 ]  # fmt: skip
 """A pod, what is tried with it (a patch, or nothing to delete it), and whether it is made."""
 
 
 def test_of_pods_only_gates_of_planned_jobs_are_opened(controller: Kube, kube: Kube, namespace: str) -> None:
-    """And only pods of planned jobs and launchers are deleted."""
+    """And only pods of planned jobs and their launchers are deleted."""
     pretended = pod("pretended", planned=False, gated=True)
-    launcher = pod("launcher", planned=False, gated=True)
-    launcher["metadata"]["labels"] = {OPERATOR_JOB_NAME: "x", OPERATOR_JOB_ROLE: "launcher"}
+    launcher, others = (pod(name, planned=False, gated=True) for name in ("launcher", "their-launcher"))
+    others["metadata"]["labels"] = {OPERATOR_JOB_NAME: "x", OPERATOR_JOB_ROLE: "launcher"}
+    launcher["metadata"]["labels"] = {**others["metadata"]["labels"], LAUNCHER_OF: "x"}
     for item in (
         launcher,
+        others,
         pod("gated", planned=True, gated=True),
         pod("running", planned=True, gated=False),
         pod("theirs", planned=False, gated=True),
@@ -444,3 +467,55 @@ def test_nothing_else_is_the_controllers(controller: Kube, kube: Kube, namespace
     assert {} == unexpected(tried(refused), made=False)
     with pytest.raises(KubeError, match="secrets is forbidden"):
         controller.list("v1", "Secret", namespace)
+
+
+FIND, LOOK, _ = SCRIPTS
+RUN_IN_PODS: Sequence[tuple[str, Sequence[tuple[str, str]], bool]] = [
+    ("which ranks there are", words("sh", "-c", FIND), True),
+    ("what they do", words("sh", "-c", LOOK, "sh", "3", "0.5", "5", "17", "18"), True),
+    ("a shell", words("sh"), False),
+    ("another script", words("sh", "-c", "env"), False),
+    ("another script behind ours", words("sh", "-c", FIND, "sh", "env"), False),
+    ("ours behind another", words("sh", "-c", "env", FIND), False),
+    ("an argument that is none", words("sh", "-c", LOOK, "sh", "3", "0.5", "$(env)"), False),
+    ("what somebody types", [*words("sh", "-c", FIND), ("stdin", "true")], False),
+    ("a terminal", [*words("sh", "-c", FIND), ("tty", "true")], False),
+]
+
+
+def test_in_containers_only_our_scripts_are_run(controller: Kube, kube: Kube, namespace: str) -> None:
+    """With the right to exec, which its admin gives it for a namespace: no other command passes."""
+    pods = kube.path("v1", "Pod", namespace)
+    kube.create({**pod("waits", planned=True, gated=True)}, namespace)
+    grant(kube, f"system:serviceaccount:{CONTROLLER_NAMESPACE}:{CONTROLLER}", HANG_RULES, namespace)
+    found = {
+        what: attempt(controller, "POST", f"{pods}/waits/exec", query=[*query, ("stdout", "true")])
+        for what, query, _ in RUN_IN_PODS
+    }
+    # What passes comes to a pod that has no node.
+    assert {what: allowed for what, _, allowed in RUN_IN_PODS} == {
+        what: not each.by_policy and "does not have a host" in each.said for what, each in found.items()
+    }
+
+
+def test_evidence_is_the_only_config_map_of_users_that_it_makes(
+    controller: Kube, kube: Kube, namespace: str
+) -> None:
+    """It belongs to a job, and is never changed."""
+    grant(kube, f"system:serviceaccount:{CONTROLLER_NAMESPACE}:{CONTROLLER}", HANG_RULES, namespace)
+    job = kube.create({**job_of(MPIJOB, "ours"), "metadata": {"name": "ours"}}, namespace)
+    job = {**job, "apiVersion": MPIJOB[0], "kind": MPIJOB[1]}
+    made = evidence_object(job, {"state": "stuck"}, logs={}, looks={"p": b"x"})
+    path = kube.path("v1", "ConfigMap", namespace)
+    tries = {
+        "evidence": attempt(controller, "POST", path, made),
+        "another name": attempt(
+            controller, "POST", path, {**made, "metadata": {**made["metadata"], "name": "settings"}}
+        ),
+        "of nobody": attempt(
+            controller, "POST", path, {**made, "metadata": {**made["metadata"], "ownerReferences": []}}
+        ),
+        "changeable": attempt(controller, "POST", path, {**made, "immutable": False}),
+    }
+    assert ["evidence"] == [what for what, each in tries.items() if each.made], tries
+    assert all(each.by_policy for what, each in tries.items() if what != "evidence")

@@ -73,6 +73,19 @@ def test_a_gang_runs_where_it_was_planned(arena: Arena, kube: Kube, namespace: s
 
 
 @pytest.mark.usefixtures("four_nodes")
+def test_a_gang_that_spreads_evenly_runs_so(arena: Arena, kube: Kube, namespace: str) -> None:
+    """Six workers, of which a rack has room for four: three in each of two, and their pods stay there."""
+    refused = submit_gang(arena, "even", 6, 4, "--spread-evenly=row")
+    assert 2 == refused.code
+    assert "--spread-evenly: the fabric has no level 'row'" in refused.err
+    outcome = submit_gang(arena, "even", 6, 4, "--spread-evenly=rack")
+    assert 0 == outcome.code, outcome.err
+    nodes = workers_with_nodes(kube, namespace, "even", 6)
+    racks = {"place-0": "r0", "place-1": "r0", "place-2": "r1", "place-3": "r1"}
+    assert {"r0": 3, "r1": 3} == Counter(map(racks.__getitem__, nodes.values()))
+
+
+@pytest.mark.usefixtures("four_nodes")
 def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:

@@ -59,6 +59,11 @@ def _nodes(workload: Object) -> list[str]:
     for entry in status.get("admissionChecks") or ():
         # Next to any other state the places are those of an earlier answer.
         if entry["name"] == CHECK and entry["state"] == "Ready":
-            (update,) = entry["podSetUpdates"]
-            return decoded(update["annotations"][PIN_NODES], MOST_WORKERS)
+            # That of the launcher's pod set has no nodes.
+            (pins,) = [
+                update["annotations"][PIN_NODES]
+                for update in entry["podSetUpdates"]
+                if PIN_NODES in (update.get("annotations") or {})
+            ]
+            return decoded(pins, MOST_WORKERS)
     return []

@@ -68,34 +68,24 @@ def test_two_nodes_at_once_cost_two_workers(arena: Arena, kube: Kube, namespace:
     assert {1, 2} == {number for move in moves for number in move.workers}
 
 
-QUEUES = {
-    "kueue": ("--gang", "--gang-scheduler=kueue"),
-    "our own queue": ("--gputopology",),
-    "our own queue, gates": ("--gang", "--gang-scheduler=gates", "--gputopology"),
-}
-"""The flags with which a job is in a queue."""
-
-
-@pytest.mark.full("the operators of other kinds, each with a job of its own in each queue")
-@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.full("the operators of other kinds, each with a job of its own")
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.usefixtures("spares")
-def test_a_lost_node_costs_other_kinds_a_pod_or_a_restart(
-    arena: Arena, kube: Kube, namespace: str, queued: str, name: str, queue: str
+def test_a_lost_node_costs_other_kinds_a_pod_or_an_eviction(
+    arena: Arena, kube: Kube, namespace: str, queued: str, name: str
 ) -> None:
     """PyTorchJobs and TFJobs, whose templates may change, lose one pod. The template of a JobSet may not: it
-    is queued again, or with gates started again by JobSet itself, as one pod less fails its Job.
+    is evicted and queued again. ``tests/e2e/controller/test_lost_nodes.py`` has all kinds in our own queue.
     """
-    kind, flags = KINDS[name], QUEUES[queue]
-    if queue == "kueue":
-        flags = (*flags, f"--queue={queued}")
+    kind = KINDS[name]
+    gang = ("--gang", "--gang-scheduler=kueue", f"--queue={queued}")
     shape = ("--name=bert", "--gpus=8", "--image=i", "--retry=3")
-    outcome = arena("submit", *kind.submit, *flags, *shape, "torchrun train.py")
+    outcome = arena("submit", *kind.submit, *gang, *shape, "torchrun train.py")
     assert 0 == outcome.code, outcome.err
     kube.patch(*kind.api, "bert", {"spec": dict(kind.lasting)}, namespace)
     with replica(arena):
         before = running(kube, namespace, kind)
-        admitted = admission(kube, namespace, "bert") if queue == "kueue" else None
+        admitted = admission(kube, namespace, "bert")
         lost = before[kind.pods.index(kind.lost)]
         kube.delete("v1", "Node", lost["spec"]["nodeName"])
         after = running(kube, namespace, kind, without=lost["metadata"]["uid"])
@@ -105,5 +95,4 @@ def test_a_lost_node_costs_other_kinds_a_pod_or_a_restart(
     ]
     moves = name != "JobSet"
     assert [moves and each is not lost for each in before] == same
-    if queue == "kueue":
-        assert moves == (admitted == admission(kube, namespace, "bert"))
+    assert moves == (admitted == admission(kube, namespace, "bert"))

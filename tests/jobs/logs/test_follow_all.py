@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, Forbidden, NotFound, UsageError
 from arena_topo.jobs.logs.follow import Instances, LogOptions
-from arena_topo.jobs.logs.many import CombinedLog
+from arena_topo.jobs.logs.many import JobLogs
 from arena_topo.jobs.logs.wait import Waiter
 from tests.fakes import Answer, Call, missing, refusal, session
 from tests.jobs.logs.torture import Event, Torments, TorturedJob
@@ -38,12 +38,12 @@ class EventStream(Answer):
         return line + b"\n"
 
 
-def gang_log(script: Any, instances: Instances | None = None, **extra: Any) -> tuple[CombinedLog, list[Any]]:
+def gang_log(script: Any, instances: Instances | None = None, **extra: Any) -> tuple[JobLogs, list[Any]]:
     """Return the log of a gang that *script* serves, and the errors that it will report."""
     opened, _ = session(script)
     errors: list[ArenaTopoError] = []
     waiter = Waiter(lambda _: None, lambda _: None)
-    log = CombinedLog(
+    log = JobLogs(
         session=opened,
         names=extra.pop("names", ("job",)),
         instances=instances or Instances(every=True),

@@ -142,6 +142,7 @@ def test_what_a_job_of_another_kind_cannot_have_is_an_error(text: str, role: str
     [
         ("set-worker-1", True),
         ("set-worker-0-1-x7k2p", True),
+        ("set-worker-3-4-x7k2p", True),
         ("set-worker-2", False),
         ("set-other-0-1-x7k2p", False),
         ("set-worker", False),
@@ -158,7 +159,14 @@ def test_pods_of_a_jobset_have_a_random_end_to_their_names(instance: str, possib
 
 @pytest.mark.parametrize(
     ("instance", "possible"),
-    [("bert-worker-1", True), ("bert-1-x7k2p", True), ("bert-worker-3", False), ("bert-3-x7k2p", False)],
+    [
+        ("bert-worker-1", True),
+        ("bert-1-x7k2p", True),
+        ("bert-worker-3", False),
+        ("bert-3-x7k2p", False),
+        (f"bert-worker-{'9' * 5000}", False),
+    ],
+    ids=lambda value: str(value)[:16],
 )
 def test_pods_of_an_indexed_job_have_a_random_end_to_their_names(instance: str, possible: bool) -> None:
     """Or are called by their number."""
