@@ -416,7 +416,7 @@ def _search_in_few(
     if raised is None:
         return _among(fewest.packed or _packed(pool, goal), goal), False
     chosen, proven = _closest(raised, goal, effort, fewest.domains, fewest.packed if raised is pool else ())
-    return (chosen, proven) if chosen or proven else (greedy(raised, goal), False)
+    return (chosen, proven) if chosen or proven else (greedy(raised, goal) or greedy(pool, goal), False)
 
 
 def _with_highest_rates(
@@ -435,7 +435,8 @@ def _with_highest_rates(
 def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
     """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all but the last full.
 
-    Where domains of closer levels count, the choice is among the nodes of the widest of these.
+    Empty where the rates were limited, and what is left does not add up to the workers. Where domains of
+    closer levels count, the choice is among the nodes of the widest of these.
     """
     if goal.closer:
         return _among(_packed(groups, goal), goal)
@@ -447,19 +448,18 @@ def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
     # takes several.
     if any(group.kept for group in groups) or not any(surplus < offer.workers for offer, _, _ in taken):
         return _emptied_from_behind(taken, surplus)
-    # The surplus is taken off the node that is fastest with the rest, where it can be. Offers go down from
-    # the most workers one by one, so the offer at index i takes i fewer than the first.
-    rates = [
-        (group.offers[surplus].busbw, group.offers[surplus].inside) if surplus < offer.workers else _LOWEST
+    # The surplus is taken off the node that is fastest with the rest, where it can be.
+    fewer = [
+        next((each for each in group.offers if each.workers == offer.workers - surplus), None)
         for offer, _, group in taken
     ]
+    rates = [(each.busbw, each.inside) if each else _LOWEST for each in fewer]
     reduced = max(range(goal.count), key=rates.__getitem__)
     # On more nodes than the fewest the surplus may be more than any one node can spare.
-    if rates[reduced] == _LOWEST:
+    if (instead := fewer[reduced]) is None:
         return _emptied_from_behind(taken, surplus)
     return [
-        (position, group.offers[surplus] if index == reduced else offer)
-        for index, (offer, position, group) in enumerate(taken)
+        (position, instead if index == reduced else offer) for index, (offer, position, _) in enumerate(taken)
     ]
 
 
@@ -470,13 +470,14 @@ def _among(packed: Sequence[NodeGroup], goal: Goal) -> Chosen:
 
 
 def _emptied_from_behind(taken: Sequence[tuple[Offer, int, NodeGroup]], surplus: int) -> Chosen:
-    """Return *taken* with *surplus* workers fewer, off the last nodes."""
+    """Return *taken* with *surplus* workers fewer, off the last nodes; empty where these cannot give them."""
     chosen: Chosen = []
-    for _, position, group in reversed(taken):
-        fewer = min(surplus, len(group.offers) - 1)
-        surplus -= fewer
-        chosen.append((position, group.offers[fewer]))
-    return chosen
+    for full, position, group in reversed(taken):
+        # Where the rate was limited, a group may lack numbers of workers between its most and its least.
+        offer = next(each for each in reversed(group.offers) if each.workers >= full.workers - surplus)
+        surplus -= full.workers - offer.workers
+        chosen.append((position, offer))
+    return [] if surplus else chosen
 
 
 _LOWEST = (-inf, -inf)
