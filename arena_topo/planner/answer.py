@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from math import isinf
 from typing import NamedTuple
 
@@ -124,21 +124,25 @@ def placement(
     Steps are found when they are read. *workers_of* names the workers of each node, by position; without it
     they follow the nodes in fabric order.
     """
-    shares: list[NodeShare] = []
-    ranks: list[int] = []
-    hosts: list[str] = []
-    taken: list[tuple[int, ...] | None] = []
-    parts, nodes, paths = NodeParts(demand, fleet.state), fleet.nodes, fleet.paths
-    for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        node = nodes[position]
-        (gpus, busbw, best, by_worker), alignment = parts.of(node, position, offer)
-        first, count = len(ranks), len(by_worker)
-        workers = workers_of[position] if workers_of else tuple(range(first, first + count))
-        shares.append(_AS_SHARE((node.name, workers, gpus, busbw, best, paths[position], alignment)))
-        ranks += workers[:count]
-        hosts += repeat(node.name, count)
-        taken += by_worker
-    slots = list(map(_AS_SLOT, zip(ranks, hosts, taken, strict=True)))
+    parts, positions, paths = NodeParts(demand, fleet.state), chosen.pick.nodes, fleet.paths
+    nodes = [fleet.nodes[position] for position in positions]
+    names = [node.name for node in nodes]
+    found = list(map(parts.of, nodes, positions, chosen.pick.offers))
+    taken = [part.by_worker for part, _ in found]
+    counts = list(map(len, taken))
+    if workers_of:
+        workers = [workers_of[position] for position in positions]
+    else:
+        numbers = iter(range(sum(counts)))
+        workers = [tuple(islice(numbers, count)) for count in counts]
+    shares = [
+        _AS_SHARE((name, own, part.gpus, part.busbw, part.best, paths[position], alignment))
+        for name, own, (part, alignment), position in zip(names, workers, found, positions, strict=True)
+    ]
+    # A gang may have thousands of workers.
+    ranks, gpus = chain.from_iterable(workers), chain.from_iterable(taken)
+    hosts = chain.from_iterable(map(repeat, names, counts))
+    slots = list(map(_AS_SLOT, zip(ranks, hosts, gpus, strict=True)))
     if workers_of:
         slots.sort()
     # Where several levels count as equally close, the nodes may share a closer domain than the one searched.

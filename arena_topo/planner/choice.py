@@ -215,12 +215,14 @@ def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
     *slack* is how many places more the widest nodes have than the goal needs.
     """
     cost_groups = _cost_groups(pool, slack, 0)
-    reach = list(accumulate((group.most for group in cost_groups for _ in group.nodes), initial=0))
+    widths = chain.from_iterable([repeat(group.most, len(group.nodes)) for group in cost_groups])
+    reach = list(accumulate(widths, initial=0))
     states: _States = {(0, 0): (0, None)}
     position = 0
     for number, group in enumerate(cost_groups):
         position += len(group.nodes)
-        states = _extended(states, number, group, reach[position:], goal)
+        # No more nodes than the goal's are taken after it.
+        states = _extended(states, number, group, reach[position : position + goal.count + 1], goal)
     best = states.get((goal.count, goal.workers))
     return _unrolled(cost_groups, best[1]) if best else []
 
@@ -232,14 +234,15 @@ def _cost_groups(pool: Sequence[NodeGroup], slack: int, shift: int | None) -> li
     """
     by_costs: dict[tuple[bool, tuple[tuple[int, int], ...]], list[tuple[int, NodeGroup]]] = {}
     for group in pool:
-        costs = tuple(
-            (offer.workers, 0 if shift is None else offer.damage << shift) for offer in group.offers
-        )
-        by_costs.setdefault((group.kept, costs), []).extend((position, group) for position in group.nodes)
+        if shift is None:
+            costs = tuple([(offer.workers, 0) for offer in group.offers])
+        else:
+            costs = tuple([(offer.workers, offer.damage << shift) for offer in group.offers])
+        by_costs.setdefault((group.kept, costs), []).extend(zip(group.nodes, repeat(group), strict=False))
     cost_groups = []
     # Nodes of several groups may do the same damage; of equal ones the first in fabric order are taken.
     for (kept, costs), nodes in by_costs.items():
-        nodes.sort(key=lambda entry: entry[0])
+        nodes.sort(key=itemgetter(0))
         cost_groups.append(
             _CostGroup(tuple(nodes), dict(costs), _extra(costs, min(slack, len(nodes)), slack), kept)
         )
@@ -273,23 +276,24 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
     *reach* is how many workers the nodes so far and n of those after them take at most, at [n].
     """
     most, full, size, last = group.most, group.costs[group.most], len(group.nodes), len(group.extra) - 1
+    count, workers, extra = goal.count, goal.workers, group.extra
     extended: _States = {}
     # Of a group at least as wide as those after it, fewer nodes never make room for more workers.
     is_widest = len(reach) < 2 or most >= reach[1] - reach[0]
     for (taken, placed), (done, pointer) in states.items():
-        for more in range(min(size, goal.count - taken), size - 1 if group.kept else -1, -1):
-            left, after = goal.count - taken - more, placed + more * most
+        for more in range(min(size, count - taken), size - 1 if group.kept else -1, -1):
+            left, after = count - taken - more, placed + more * most
             # Too few nodes remain after this group, or they cannot take the workers that are missing. With
             # fewer nodes of this group even more are missing, unless those after it are wider.
             if left >= len(reach):
                 break
-            spare = after + reach[left] - reach[0] - goal.workers
+            spare = after + reach[left] - reach[0] - workers
             if spare < 0:
                 if is_widest:
                     break
                 continue
-            row, base = group.extra[min(more, last)], done + more * full
-            for less in range(max(after + left - goal.workers, 0), min(spare, len(row) - 1) + 1):
+            row, base = extra[min(more, last)], done + more * full
+            for less in range(max(after + left - workers, 0), min(spare, len(row) - 1) + 1):
                 added = row[less]
                 if added is None:
                     continue
@@ -487,8 +491,8 @@ _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 _START: Callable[[Domain], int] = attrgetter("start")
 
 
-_Rated = tuple[NodeGroup, tuple[float, ...]]
-"""A group and the rate of each of its offers."""
+_Rated = tuple[NodeGroup, tuple[float, ...], float, float]
+"""A group, the rate of each of its offers, and the lowest and the highest of these."""
 
 
 def _full_rank(offer: Offer) -> tuple[int, float, float, int]:
@@ -496,27 +500,30 @@ def _full_rank(offer: Offer) -> tuple[int, float, float, int]:
 
 
 def _width(group: NodeGroup) -> tuple[int, int]:
-    return -group.most, group.nodes[0]
+    return -group.offers[0].workers, group.nodes[0]
 
 
 def _widest(pool: Sequence[NodeGroup], count: int) -> list[tuple[NodeGroup, int]]:
     """Return the *count* widest nodes of *pool*, sorted by width, by group; kept nodes are among them."""
     widest: list[tuple[NodeGroup, int]] = []
-    left = count - sum(len(group.nodes) for group in pool if group.kept)
+    kept = sum([len(group.nodes) for group in pool if group.kept])
+    left = count - kept
     for group in pool:
         taken = len(group.nodes) if group.kept else min(len(group.nodes), left)
         if not group.kept:
             left -= taken
         if taken:
             widest.append((group, taken))
+        elif not kept:
+            break
     return widest
 
 
 def _spare(widest: Sequence[tuple[NodeGroup, int]], goal: Goal) -> int:
     """Return how many more workers *widest* take than the goal needs; -1 if too few or too narrow."""
-    if sum(taken for _, taken in widest) != goal.count:
+    if sum([taken for _, taken in widest]) != goal.count:
         return -1
-    return max(sum(group.most * taken for group, taken in widest) - goal.workers, -1)
+    return max(sum([group.offers[0].workers * taken for group, taken in widest]) - goal.workers, -1)
 
 
 def _raised(
@@ -530,8 +537,9 @@ def _raised(
 
     *most* bounds what goes before the rates; None where nothing does.
     """
-    rated = [(group, tuple(map(measure, group.offers))) for group in pool]
-    rates = sorted({rate for _, rates in rated for rate in rates})
+    each = [(group, tuple(map(measure, group.offers))) for group in pool]
+    rated = [(group, rates, min(rates), max(rates)) for group, rates in each]
+    rates = sorted(set(chain.from_iterable(map(itemgetter(1), each))))
     # At the lowest rate every offer remains, and the pool has a choice: the bisection starts there.
     best, low, high = pool, 0, len(rates)
     while high - low > 1:
@@ -550,12 +558,12 @@ def _raised(
 def _limited(rated: Sequence[_Rated], least: float) -> list[NodeGroup]:
     """Return the groups with only the offers whose rate is *least* or more, sorted as before."""
     limited, is_sorted = [], True
-    for group, rates in rated:
-        if min(rates) >= least:
+    for group, rates, lowest, highest in rated:
+        if lowest >= least:
             limited.append(group)
-        elif max(rates) >= least:
+        elif highest >= least:
             offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
-            limited.append(group._replace(offers=tuple(offers)))
+            limited.append(NodeGroup(group.nodes, tuple(offers), group.kept))
             # Without its widest offer a group may belong further back.
             is_sorted = False
         elif group.kept:
@@ -701,10 +709,12 @@ def _closest(
     # Nodes that are kept, or may not take any number of workers, can make more domains necessary.
     if all(group.is_whole and not group.kept for group in pool):
         # Mostly the widest domains are the fewest, and their nodes are as good as any.
-        known = _cheapest(packed or _packed(pool, goal), plain, effort) or []
+        packed = packed or _packed(pool, goal)
+        is_whole = sum(len(group.nodes) for group in packed) == sum(len(group.nodes) for group in pool)
+        known = (least if is_whole else _cheapest(packed, plain, effort)) or []
         domains = goal.domains_of([position for position, _ in known])
         is_cheapest = bool(known and least) and _damage(known) == _damage(least or [])
-        if is_cheapest and (domains == fewest or domains <= _floor(pool, goal, slack)):
+        if is_cheapest and (domains == fewest or domains <= _floor(pool, goal, slack, _held(pool, goal))):
             return known, True
         if known and not _is_short(pool, goal, domains, slack, effort):
             return known, False
@@ -754,13 +764,14 @@ def _fewest_mixed(
     pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort, enough: Score | None
 ) -> _Fewest:
     """Return what ``_fewest_touched`` does where the nodes of *pool* differ in how many workers they take."""
-    least = _floor(pool, goal, slack)
+    held = _held(pool, goal)
+    least = _floor(pool, goal, slack, held)
     if enough and least > enough:
         return _Fewest(least)
     best: _Fewest | None = None
     # Where some places stay unused, the domains with most nodes need not be those with the widest ones.
     for narrowest in (0, _narrowest(pool, goal)) if slack else (0,):
-        packed = _packed(pool, goal, narrowest)
+        packed = _packed(pool, goal, narrowest, held)
         domains = goal.domains_of([position for group in packed for position in group.nodes])
         if best is None or domains < best.domains:
             best = _Fewest(domains, packed)
@@ -789,8 +800,7 @@ def _narrowest(pool: Sequence[NodeGroup], goal: Goal) -> int:
     return min(group.most for group, _ in _widest(pool, goal.count))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sized:
+class _Sized(NamedTuple):
     """A domain: its number, how many nodes it has, and the domains of the next closer level in it."""
 
     number: int
@@ -976,8 +986,13 @@ def _widths(pool: Sequence[NodeGroup], level: CloserLevel) -> Widths:
     return held
 
 
-def _floor(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> tuple[int, ...]:
-    """Return how many domains of each closer level hold the gang at least.
+def _held(pool: Sequence[NodeGroup], goal: Goal) -> Sequence[Widths]:
+    """Return the widths of the nodes of *pool* in the domains of each closer level."""
+    return [_widths(pool, level) for level in goal.closer]
+
+
+def _floor(pool: Sequence[NodeGroup], goal: Goal, slack: int, held: Sequence[Widths]) -> tuple[int, ...]:
+    """Return how many domains of each closer level, with nodes of the widths *held*, hold the gang at least.
 
     By their nodes, by their room, and by the nodes of each width among the widest: of these no more can be
     left out than there is *slack*.
@@ -987,13 +1002,13 @@ def _floor(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> tuple[int, ...]
         times[group.most] += taken
     needed = list(zip(times, accumulate(times.values()), strict=True))
     least = []
-    for level in goal.closer:
-        held = _widths(pool, level).values()
-        nodes = [sum(widths.values()) for widths in held]
-        room = [sum([width * number for width, number in widths.items()]) for widths in held]
+    for by_domain in held:
+        domains = by_domain.values()
+        nodes = [sum(widths.values()) for widths in domains]
+        room = [sum([width * number for width, number in widths.items()]) for widths in domains]
         most = max(how_many(nodes, goal.count), how_many(room, goal.workers))
         for least_width, number in needed:
-            wide = [sum([n for width, n in widths.items() if width >= least_width]) for widths in held]
+            wide = [sum([n for width, n in widths.items() if width >= least_width]) for widths in domains]
             most = max(most, how_many(wide, number - slack))
         least.append(most)
     return tuple(least)
@@ -1008,18 +1023,22 @@ def how_many(sizes: Iterable[int], total: int) -> int:
     return bisect_left(list(accumulate(sorted(sizes, reverse=True))), total) + 1
 
 
-def _packed(pool: Sequence[NodeGroup], goal: Goal, narrowest: int = 0) -> Sequence[NodeGroup]:
+def _packed(
+    pool: Sequence[NodeGroup], goal: Goal, narrowest: int = 0, held: Sequence[Widths] = ()
+) -> Sequence[NodeGroup]:
     """Return *pool* in few domains: level by level the widest ones, and the tightest that holds the rest.
 
-    The widest are those with the most nodes that take *narrowest* workers or more.
+    The widest are those with the most nodes that take *narrowest* workers or more. *held* are the widths of
+    the nodes of *pool*, if they are known.
     """
     kept = [position for group in pool if group.kept for position in group.nodes]
-    for level in goal.closer:
-        held = _widths(pool, level)
-        chosen = _few(held, {level.numbers[position] for position in kept}, goal, narrowest)
-        if len(chosen) < len(held):
-            pool = _within_domains(pool, level, chosen)
-    return pool
+    left = pool
+    for number, level in enumerate(goal.closer):
+        widths = held[number] if held and left is pool else _widths(left, level)
+        chosen = _few(widths, {level.numbers[position] for position in kept}, goal, narrowest)
+        if len(chosen) < len(widths):
+            left = _within_domains(left, level, chosen)
+    return left
 
 
 def _few(held: Widths, forced: Collection[int], goal: Goal, narrowest: int) -> Collection[int]:
@@ -1383,7 +1402,24 @@ def in_order(chosen: Iterable[tuple[int, Offer]]) -> tuple[tuple[int, ...], tupl
 def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
     """Return the least number of nodes of *domain* that have *workers* places together; it has as many."""
     # Workers are alike, so no other nodes hold as many in the same number as the widest.
-    return bisect_left(list(accumulate(capacity.widest[domain.start, domain.end])), workers) + 1
+    nodes, left = 0, workers
+    for width, times in capacity.widths[domain.start, domain.end]:
+        if width and width * times >= left:
+            return nodes + max(-(-left // width), 1)
+        nodes, left = nodes + times, left - width * times
+    return nodes + 1
+
+
+def _widest_in(capacity: Capacity, domain: Domain, count: int) -> list[tuple[int, int]]:
+    """Return the widths of the *count* widest nodes of *domain*, each with how many of them have it."""
+    widest = []
+    for width, times in capacity.widths[domain.start, domain.end]:
+        taken = min(times, count)
+        count -= taken
+        widest.append((width, taken))
+        if not count:
+            break
+    return widest
 
 
 def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
@@ -1417,9 +1453,9 @@ def _groups(problem: Problem, domain: Domain, count: int, *, most: int) -> tuple
     1 the two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen,
     one that takes 8 gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
     """
-    widest = problem.capacity.widest[domain.start, domain.end][:count]
-    slack = sum(widest) - problem.workers
-    least = max(widest[-1] - slack, 1)
+    widest = _widest_in(problem.capacity, domain, count)
+    slack = sum([width * nodes for width, nodes in widest]) - problem.workers
+    least = max(widest[-1][0] - slack, 1)
     rows, gpus, use = problem.fleet.tables.rows, problem.gpus, problem.use(count)
     groups, sets_exact = [], True
     for width, state_id, nodes in alike(problem, domain, least, most):
@@ -1576,20 +1612,19 @@ class DomainBounds:
             lambda tier: capacity_by_domain(capacity, fleet.nested[tier][1]), limit=_MOST_BOUNDS
         )
 
-        def nodes_of(key: tuple[int, int]) -> Sequence[int]:
-            before = capacity.wide_before[key[1]]
-            return [before[part.end] - before[part.start] for part in fleet.nested[key[0]][1]]
-
-        nodes = Memo(nodes_of, limit=_MOST_BOUNDS)
+        nodes = Memo[tuple[int, int], Sequence[int]](
+            lambda key: capacity.wide_in(fleet.nested[key[0]][1], key[1]), limit=_MOST_BOUNDS
+        )
 
         # All domains are of one tier.
         tiers = closer_tiers(fleet, domains[0], closest) if count > 1 else ()
 
         def least(number: int) -> tuple[int, ...]:
             domain = domains[number]
-            widest = capacity.widest[domain.start, domain.end][:count]
-            slack, narrowest = sum(widest) - workers, widest[-1]
-            needed = {(narrowest, count - slack), (widest[0], widest.count(widest[0]) - slack)}
+            widths = _widest_in(capacity, domain, count)
+            slack = sum([width * nodes for width, nodes in widths]) - workers
+            (widest, nodes_of_widest), narrowest = widths[0], widths[-1][0]
+            needed = {(narrowest, count - slack), (widest, nodes_of_widest - slack)}
             if slack:
                 needed.add((max(narrowest - slack, 1), count))
             fewest = []
@@ -1597,7 +1632,7 @@ class DomainBounds:
                 first = bisect_left(starts[tier], domain.start)
                 inner = slice(first, bisect_left(starts[tier], domain.end, first))
                 most = max([how_many(nodes[tier, width][inner], number) for width, number in needed])
-                if slack or widest[0] > narrowest:
+                if slack or widest > narrowest:
                     most = max(most, how_many(room[tier][inner], workers))
                 fewest.append(most)
             return tuple(fewest)
@@ -1654,7 +1689,11 @@ class _Parts:
         """Return the least damage of all splits, each part on the best nodes for it."""
         least: dict[tuple[int, int], float] = {}
         # A large domain has each state many times: its states are counted once and not sorted for every part.
-        counted = Counter(state_ids) if len(state_ids) > _MOST_SORTED else None
+        counted: Mapping[int, int] | None = None
+        if len(state_ids) == len(self.problem.fleet.nodes):
+            counted = dict(enumerate(map(len, self.problem.fleet.nodes_by_state)))
+        elif len(state_ids) > _MOST_SORTED:
+            counted = Counter(state_ids)
         for part, times in self.parts:
             damages = self.tables[part].damages
             if times == 1:
@@ -1823,7 +1862,7 @@ def _counts(problem: Problem, domains: Sequence[Domain]) -> tuple[list[int], lis
     ]
     if len(holding) <= _MOST_SORTED:
         return holding, [fewest(capacity, domains[number], workers) for number in holding]
-    # Of many small domains few are looked at again.
+    # Many domains are small, and few of them are looked at again: to sort one takes less time than to count.
     places, ends = capacity.places, [(domains[number].start, domains[number].end) for number in holding]
     widest = [accumulate(sorted(places[start:end], reverse=True)) for start, end in ends]
     return holding, [bisect_left(list(sums), workers) + 1 for sums in widest]
@@ -1932,7 +1971,10 @@ class _DomainSearch:
         self._searched += 1
 
         def is_beaten(touched: tuple[int, ...]) -> bool:
-            return self._is_beaten(self._bounds.bound(number, touched), room, number)
+            # The bound of a large domain takes long, and without a pick nothing is beaten.
+            return len(self._best) >= self._most and self._is_beaten(
+                self._bounds.bound(number, touched), room, number
+            )
 
         choice = _unbeaten(self._problem, domain, self._count, self._effort, is_beaten)
         if choice is None:
@@ -1970,9 +2012,8 @@ def _choose_node(problem: Problem) -> DomainChoice:
 
 def _least_unused(fleet: Fleet, nodes: list[int]) -> list[int]:
     """Return those of *nodes* with the least cpu and memory free: others are kept for those who need more."""
-    unused = fleet.unused
-    least = min(map(unused.__getitem__, nodes))
-    return [position for position in nodes if unused[position] == least]
+    unused = list(map(fleet.unused.__getitem__, nodes))
+    return list(compress(nodes, map(min(unused).__eq__, unused)))
 
 
 def _ranked_states(problem: Problem) -> list[list[int]]:
