@@ -73,11 +73,11 @@ def check_bounds(text: str | bytes) -> None:
     """
     import yaml
 
+    too_deep = ValueError(f"it is nested deeper than {MOST_DEPTH} levels")
     sizes: dict[str, int] = {}
     begun: list[tuple[str | None, int]] = []
     count = aliased = 0
-    # Events come one by one, without a stack of their own, and from C code where PyYAML has it.
-    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    for event in _events(text, too_deep):
         match event:
             case yaml.AliasEvent(anchor=anchor):
                 aliased += _size_of(str(anchor), sizes)
@@ -95,9 +95,23 @@ def check_bounds(text: str | bytes) -> None:
             case _:
                 pass
         if len(begun) > MOST_DEPTH:
-            raise ValueError(f"it is nested deeper than {MOST_DEPTH} levels")
+            raise too_deep
         if aliased > MOST_ALIASED:
             raise ValueError(f"its aliases stand for more than {MOST_ALIASED} nodes")
+
+
+def _events(text: str | bytes, too_deep: ValueError) -> Iterator[Any]:
+    """Yield the events of *text*; raises *too_deep* where PyYAML itself stops at its nesting."""
+    import yaml
+
+    try:
+        # They come one by one, without a stack of their own, and from C code where PyYAML has it.
+        yield from yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        # Since 6.0.4 its C code reads no more than a thousand levels, and it reads ahead of its events.
+        if getattr(error, "problem", None) == "exceeded maximum nesting depth":
+            raise too_deep from error
+        raise
 
 
 def _size_of(anchor: str, sizes: Mapping[str, int]) -> int:
