@@ -197,7 +197,7 @@ def spoiled(draw: st.DrawFn, *kinds: str) -> Spoiled:
         kind = draw(st.sampled_from(kinds))
         items: list[Object] = deepcopy(objects[kind])
         path = draw(st.sampled_from(_PLACES[kind]))
-        value = draw(st.sampled_from(VALUES))
+        value = draw(_junk())
         how = draw(st.sampled_from(["set", "drop", "add", "text"]))
         objects[kind] = _changed(items, path, how, value, draw)
         changes.append(f"{kind} {cut(str(path))}: {how} {cut(repr(value))}")
@@ -214,6 +214,11 @@ def spoiled(draw: st.DrawFn, *kinds: str) -> Spoiled:
         if not all(isinstance(item, dict) for item in objects[kind]):
             broken.add(kind)
     return Spoiled(objects, frozenset(broken), tuple(changes))
+
+
+def _junk() -> st.SearchStrategy[Any]:
+    # A copy: what is in a list or a mapping is spoiled further, and the next example draws the same ones.
+    return st.sampled_from(VALUES).map(deepcopy)
 
 
 def _is_free(path: Path) -> bool:
@@ -312,11 +317,12 @@ def spoiled_parts(draw: st.DrawFn, items: list[Object]) -> list[Object]:
     copies: list[Any] = deepcopy(items)
     places = [path for path in _places(items) if path[1:] != ("metadata", "uid")]
     # Most values lie deep within, and it is whole parts whose absence readers forget.
-    parts = [path for path in places if path[1:] and any(path == place[:-1] for place in places)]
+    holding = {place[:-1] for place in places}
+    parts = [path for path in places if path[1:] and path in holding]
     for _ in range(draw(st.integers(1, 4))):
         path = draw(st.sampled_from(places) | st.sampled_from(parts))
         how = draw(st.sampled_from(["set", "drop", "add", "text"]))
-        copies = _changed(copies, path, how, draw(st.sampled_from(VALUES)), draw)
+        copies = _changed(copies, path, how, draw(_junk()), draw)
     # A list that was multiplied holds the same objects again, and what was added to it need not be one.
     return [item for item in copies if isinstance(item, dict)]
 

@@ -15,16 +15,16 @@ from tests.hostile.front import Front
 from tests.hostile.test_commands import faults, leftovers
 from tests.hostile_objects import spoiled_body
 
-# A command leaves its connection to the end of its process, which here is that of the test.
-pytestmark = [
-    pytest.mark.timeout(1800),
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
-]
-
 _PROFILE = settings.default or settings()
 _EXAMPLES = int(os.environ.get("HOSTILE_EXAMPLES", "0")) or 2 * _PROFILE.max_examples
 """How many answers are spoiled: ten thousand take a quarter of an hour."""
+
+# A command leaves its connection to the end of its process, which here is that of the test.
+pytestmark = [
+    pytest.mark.timeout(max(1800, _EXAMPLES)),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 _ERRORS = {
     "cluster setup": (2,),
