@@ -129,13 +129,18 @@ def keep(commit: str) -> None:
 
 
 def _ratios(fleet: Fleet) -> list[float]:
-    """Return the median and p95 of our decisions on *fleet* in medians of the peer, ours and its in turn."""
+    """Return the median and p95 of our decisions on *fleet* in medians of the peer, ours and its in turn.
+
+    What each node has room for is counted by our code for both, and for the peer outside the measured time:
+    the unit stays the same where that code becomes faster.
+    """
     gc.collect()
     gc.freeze()
     ours, theirs, rule = list[float](), list[float](), RULES[KEPT_PEER]
     for demand in demands(ROUNDS):
         ours += timed(lambda demand: plan_on(demand, fleet), [demand])
-        theirs += timed(partial(_by_rule, rule, fleet), [demand])
+        places = [*capacity_for(demand, fleet).places]
+        theirs += timed(partial(_in_places, rule, fleet, places), [demand])
     gc.unfreeze()
     later, unit = ours[len(SHAPES) :], statistics.median(theirs[len(SHAPES) :])
     return [round(statistics.median(later) / unit, 2), round(p95(later) / unit, 2)]
@@ -151,7 +156,11 @@ def kept_table(kept: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
 
 
 def _by_rule(rule: Rule, fleet: Fleet, demand: Demand) -> Answer:
-    return rule(fleet, capacity_for(demand, fleet).places, demand.workers)
+    return _in_places(rule, fleet, capacity_for(demand, fleet).places, demand)
+
+
+def _in_places(rule: Rule, fleet: Fleet, places: Sequence[int], demand: Demand) -> Answer:
+    return rule(fleet, places, demand.workers)
 
 
 def print_quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
