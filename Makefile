@@ -44,11 +44,11 @@ format: $(STAMP)  ## let ruff rewrite what it can
 controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (five minutes, once)
 	$(BIN)/python -m tests.controlplane build
 
-mpi-packages: $(STAMP)  ## install what the tests of real ranks need (as root): Open MPI 4 and 5, MPICH, an ssh server
+mpi-packages: $(STAMP)  ## install what tests of real ranks, and of wrong clocks, need (as root): Open MPI 4 and 5, MPICH, ssh, faketime
 	$(BIN)/python -m pip install --quiet --group ranks
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-server openssh-client iproute2 gcc libc6-dev
+	  openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-server openssh-client iproute2 gcc libc6-dev faketime
 
 image-packages:  ## install what builds an image of arena-topo in its test (as root): buildah, and mmdebstrap for its base
 	apt-get update -qq

@@ -96,3 +96,16 @@ def test_a_required_run_without_any_such_test_fails(tmp_path: Path) -> None:
     run = _run(tmp_path, required=True)
     assert 1 == run.returncode, run.stdout
     assert "no test of the real control plane ran" in run.stdout
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_test_that_misses_another_program_is_not_missing_from_the_suite(
+    tmp_path: Path, workers: str
+) -> None:
+    """It names that program in its reason; the control plane was there."""
+    (tmp_path / "conftest.py").write_text(_BUILT)
+    misses = '@pytest.mark.skipif(True, reason="needs faketime")\n@pytest.mark.controlplane\ndef test_clocks():\n    pass\n'
+    (tmp_path / "test_suite.py").write_text(f"{_SUITE}\n\n{misses}")
+    run = _run(tmp_path, workers, required=True)
+    assert 0 == run.returncode, run.stdout
+    assert "2 passed, 1 skipped" in run.stdout

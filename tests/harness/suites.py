@@ -107,5 +107,8 @@ class Tally:
             terminalreporter.write_line(f"{self.suite.require} is set: this run fails for it", red=True)
 
     def _is_mine(self, item: pytest.Item) -> bool:
+        # A test that skips itself misses something else, such as a program, which its reason names.
+        if any(mark.args[:1] == (True,) for mark in item.iter_markers("skipif")):
+            return False
         skipped_for = item.stash.get(_SKIPPED_FOR, self.suite.marker)
         return item.get_closest_marker(self.suite.marker) is not None and skipped_for == self.suite.marker

@@ -46,7 +46,7 @@ def off(kube: Kube) -> float:
 
 
 @pytest.mark.full("two controllers and two users whose clocks are wrong by an hour")
-@pytest.mark.skipif(LIBRARY is None, reason="needs faketime (apt-get install faketime)")
+@pytest.mark.skipif(LIBRARY is None, reason="needs faketime: make mpi-packages, or apt-get install faketime")
 @pytest.mark.parametrize("first", WRONG)
 def test_wrong_clocks_change_nothing(
     wrong: Mapping[str, Arena], kube: Kube, namespace: str, first: str
