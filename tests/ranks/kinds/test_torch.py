@@ -19,8 +19,8 @@ from tests.ranks.kinds.test_torchrun import met
 ORDER = RankOrder(named_from=0)
 WORKERS = 12
 RESIZES = (11, 12, 10, 12, 9, 11, 12, 8, 10, 12)
-# A node that is gone is missed within ten seconds, and those that are there are not waited for to be more. One
-# that is silent for less may be there: dozens of processes on two cores keep it from its turn for seconds.
+# A node that is gone is missed within ten seconds, and those that are there are not waited for to be more.
+# One that is silent for less may be there: dozens of processes on two cores delay each other by seconds.
 RENDEZVOUS = "last_call_timeout=3,keep_alive_interval=1,keep_alive_max_attempt=10"
 _FLAGS = ("--gputopology", f"--max-workers={WORKERS}", "--retry=100", "--nproc-per-node=1")
 
