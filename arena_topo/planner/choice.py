@@ -537,9 +537,9 @@ def _raised(
 
     *most* bounds what goes before the rates; None where nothing does.
     """
-    each = [(group, tuple(map(measure, group.offers))) for group in pool]
-    rated = [(group, rates, min(rates), max(rates)) for group, rates in each]
-    rates = sorted(set(chain.from_iterable(map(itemgetter(1), each))))
+    measured = [tuple(map(measure, group.offers)) for group in pool]
+    rated = [(group, each, min(each), max(each)) for group, each in zip(pool, measured, strict=True)]
+    rates = sorted(set(chain.from_iterable(measured)))
     # At the lowest rate every offer remains, and the pool has a choice: the bisection starts there.
     best, low, high = pool, 0, len(rates)
     while high - low > 1:
@@ -710,8 +710,9 @@ def _closest(
     if all(group.is_whole and not group.kept for group in pool):
         # Mostly the widest domains are the fewest, and their nodes are as good as any.
         packed = packed or _packed(pool, goal)
-        is_whole = sum(len(group.nodes) for group in packed) == sum(len(group.nodes) for group in pool)
-        known = (least if is_whole else _cheapest(packed, plain, effort)) or []
+        # Where every node is packed, that is the same search once more.
+        is_all = sum(len(group.nodes) for group in packed) == sum(len(group.nodes) for group in pool)
+        known = (least if is_all else _cheapest(packed, plain, effort)) or []
         domains = goal.domains_of([position for position, _ in known])
         is_cheapest = bool(known and least) and _damage(known) == _damage(least or [])
         if is_cheapest and (domains == fewest or domains <= _floor(pool, goal, slack, _held(pool, goal))):
