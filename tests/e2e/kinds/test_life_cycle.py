@@ -313,6 +313,11 @@ class Life:
         assert (5 if exit_code else 0) == outcome.code, outcome.err
         assert status == self.status()
 
+    def assert_failed_pods_stay(self) -> None:
+        """Fail unless a pod that failed is still there, whose log says why."""
+        found = self.kube.list("v1", "Pod", self.namespace, labelSelector=self.kind.selector)
+        assert "Failed" in [pod["status"]["phase"] for pod in found]
+
     def assert_deleted(self) -> None:
         """Delete the job, which the user reads, and nothing of it is left."""
         outcome = self.arena("delete", "bert")
@@ -385,6 +390,7 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(job: Life
     job.assert_in_places()
     if job.kind.fails:
         job.assert_ends("FAILED", exit_code=3)
+        job.assert_failed_pods_stay()
 
 
 @pytest.mark.usefixtures("gpu_nodes")
