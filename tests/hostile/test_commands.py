@@ -176,6 +176,20 @@ def test_a_command_that_lasts_ends_by_one_error_or_ctrl_c(
     assert [] == told, (cluster.paths[first - 1 : first], done.err[-600:])
 
 
+_JOBS = frozenset({"mpijobs", "pytorchjobs", "tfjobs", "jobsets", "jobs"})
+_OWNERLESS = {
+    "mpijobs": JOBS,
+    "pytorchjobs": "/apis/kubeflow.org/v1/namespaces/default/pytorchjobs",
+    "tfjobs": "/apis/kubeflow.org/v1/namespaces/default/tfjobs",
+    "jobsets": "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets",
+    "jobs": "/apis/batch/v1/namespaces/default/jobs",
+    "configmaps": "/api/v1/namespaces/default/configmaps",
+    "services": "/api/v1/namespaces/default/services",
+    "podgroups": "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups",
+}
+"""What commands create by themselves."""
+
+
 def leftovers(cluster: Front, job: str) -> list[str]:
     """Return what would stay forever after *job*, where there is no such job; then take away what the test
     has created.
@@ -183,23 +197,22 @@ def leftovers(cluster: Front, job: str) -> list[str]:
     What the job owned is collected by the cluster, sooner or later.
     """
     names = {
-        kind: {
+        resource: {
             item["metadata"]["name"]
             for item in cluster.client.get(path).body.get("items") or ()
             if not item["metadata"].get("ownerReferences")
         }
-        for kind, path in {
-            "mpijobs": JOBS,
-            "configmaps": "/api/v1/namespaces/default/configmaps",
-            "podgroups": "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups",
-        }.items()
+        for resource, path in _OWNERLESS.items()
     }
+    jobs = set().union(*(names[resource] for resource in _JOBS))
     orphans = [
-        f"{kind}/{name} is left"
-        for kind in ("configmaps", "podgroups")
-        for name in names[kind]
-        if job and name.startswith(job) and job not in names["mpijobs"]
+        f"{resource}/{name} is left"
+        for resource in sorted(names.keys() - _JOBS)
+        for name in names[resource]
+        if job and name.startswith(job) and job not in jobs
     ]
-    for name in names["mpijobs"] - {"there"}:
-        cluster.client.send("DELETE", f"{JOBS}/{name}")
+    # Jobs that stayed would fill the cluster, and slow down all that follow.
+    for resource in _JOBS:
+        for name in names[resource] - {"there"}:
+            cluster.client.send("DELETE", f"{_OWNERLESS[resource]}/{name}")
     return orphans
