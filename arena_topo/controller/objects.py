@@ -417,13 +417,14 @@ class NoticeKind(Enum):
 class WritePlan:
     """Replace the plan on *job* by *record*; *uuids* are its workers' GPUs, if enforced.
 
-    *stops*: the job runs, and is suspended by the same write.
+    *stops*: the job runs, and is suspended by the same write; *move* is noted by it.
     """
 
     job: Object
     record: PlanRecord
     uuids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     stops: bool = False
+    move: Move | None = None
 
     @property
     def uid(self) -> str:

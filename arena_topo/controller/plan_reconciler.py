@@ -86,7 +86,7 @@ class _SentPlan:
     """A plan that is in flight, the text that it replaces, and when it was sent, on the monotonic clock.
 
     ``text`` is the plan as the job will carry it. The slots of these ``workers`` of a proposal are compared
-    with other plans before it is confirmed, None for those of all. ``move`` is noted on the job then.
+    with other plans before it is confirmed, None for those of all. ``move`` is reported then.
     """
 
     record: PlanRecord
@@ -296,7 +296,7 @@ class PlanReconciler(Reconciler[_SentPlan]):
         self.in_flight[job.uid] = _SentPlan(
             written, encode(written), plan_text(job.job), self.clock(), workers, move
         )
-        return WritePlan(job.job, written, _uuids(written, view.snapshot))
+        return WritePlan(job.job, written, _uuids(written, view.snapshot), move=move)
 
     def _verified(self, job: PlannedJob, sent: _SentPlan, view: _View) -> list[Action] | None:
         """Return what follows from a visible proposal of ours; None if its job must be planned again."""
@@ -316,11 +316,7 @@ class PlanReconciler(Reconciler[_SentPlan]):
             if sent.move is None:
                 return [*following, Notice(job.job, "Placed", placed_text(confirmed))]
             text = moves_text([sent.move], len(record.slots))
-            return [
-                *following,
-                MoveWorkers(job.job, sent.move),
-                Notice(job.job, "Moved", text, NoticeKind.WARNING),
-            ]
+            return [*following, Notice(job.job, "Moved", text, NoticeKind.WARNING)]
         if decision is Decision.LOOK_AGAIN and waited < _YIELD_WITHIN:
             return []
         del self.in_flight[job.uid]
@@ -458,7 +454,7 @@ class PlanReconciler(Reconciler[_SentPlan]):
             # Those that were to be moved have been bound after all.
             yield self._send(job, replace(record, stage=Stage.CONFIRMED), view)
             return
-        why = self.nodes.why(slot.node for slot in record.slots if slot.worker in lost)
+        why = self._why(record, lost)
         asked = options_from_annotation(record.requested_options).on_node_loss
         if record.enforcement is Enforcement.ADMISSION and job.kind.loose is not Loose.EVERYTHING:
             # The pins of such a job cannot be changed while it runs, whatever room there is.
@@ -480,6 +476,15 @@ class PlanReconciler(Reconciler[_SentPlan]):
             return
         # The slots of those that stay, and are not bound yet, are compared again together with the new ones.
         yield self._send(job, after, view, _unbound(job), move_of(record, after, lost, why, view.now))
+
+    def _why(self, record: PlanRecord, lost: frozenset[int]) -> str:
+        """Return why the workers *lost* of the plan *record* get other nodes."""
+        nodes = {slot.node for slot in record.slots if slot.worker in lost}
+        closed = {node for node in nodes if self.nodes.state_of(node) is not NodeState.OPEN}
+        if not closed and record.stage is Stage.PROPOSED:
+            # They were to move there, and nobody confirmed it: the job's note has why they had to.
+            return "their nodes are lost"
+        return self.nodes.why(closed or nodes)
 
     def _stopped(
         self, job: PlannedJob, loss: NodeLoss, why: str, view: _View, reason: str = "NodeLost"

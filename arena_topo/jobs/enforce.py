@@ -169,10 +169,7 @@ def moved_pins(
     """
     meta = job["metadata"]
     operations: list[Object] = [{"op": "test", "path": "/metadata/uid", "value": meta["uid"]}]
-    written = meta.get("annotations")
-    if written is None:
-        operations.append({"op": "add", "path": "/metadata/annotations", "value": {}})
-    operations += _replaced("/metadata", written or {}, MOVES, with_move((written or {}).get(MOVES), move))
+    operations += noted_move(job, move)
     if not hostnames:
         return operations
     lists = {
@@ -193,6 +190,15 @@ def moved_pins(
     if not pinned:
         raise Conflict(f"the job {meta['name']} has no pins that could be changed yet", status=409)
     return operations
+
+
+def noted_move(job: Object, move: Move, *, again: bool = False) -> Iterator[Object]:
+    """Yield the operations that note *move* on *job*; *again*: the last one came to nothing."""
+    written = job["metadata"].get("annotations")
+    if written is None:
+        yield {"op": "add", "path": "/metadata/annotations", "value": {}}
+    text = with_move((written or {}).get(MOVES), move, again=again)
+    yield from _replaced("/metadata", written or {}, MOVES, text)
 
 
 def _replaced(path: str, annotations: Mapping[str, str], key: str, value: str) -> Iterator[Object]:

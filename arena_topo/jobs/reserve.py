@@ -14,6 +14,7 @@ from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Conflict, DocumentError, Forbidden, Invalid, WaitTimeout
 from arena_topo.jobs.enforce import (
     create_claims,
+    noted_move,
     pins_of,
     rewritten,
     ungate_as_created,
@@ -40,6 +41,7 @@ from arena_topo.manifest.plan_on_job import changes, resized, with_pins, without
 from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import HOSTNAME, OWN_NAME
 from arena_topo.model.kind import Kind, api_version, number_of, planned_noun
+from arena_topo.model.moves import Move
 from arena_topo.model.objects import Object
 from arena_topo.model.plan import Verdict
 from arena_topo.model.plan_record import (
@@ -204,12 +206,14 @@ def write_plan(
     record: PlanRecord,
     uuids: Mapping[int, Sequence[str]],
     *,
+    move: Move | None = None,
     manager: str = OWN_NAME,
 ) -> Object:
     """Put *record* onto *job* in place of its plan, and return the job as the server has it then.
 
-    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. An elastic
-    job gets as many pods as a confirmed plan has places, in the same write as their pins. Raises ``Conflict``
+    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. *move* is
+    noted by the same write, so that it cannot be lost: nothing else tells why workers move. An elastic job
+    gets as many pods as a confirmed plan has places, in the same write as their pins. Raises ``Conflict``
     where somebody else wrote another plan meanwhile, ``Invalid`` where the server does not accept this one.
     """
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
@@ -218,6 +222,10 @@ def write_plan(
         create_claims(session, job, record, uuids)
     after = _resized(kind, job, record)
     operations = changes(job, with_pins(after, rewritten(job, record, uuids)))
+    if move:
+        carried = plan_of(job)
+        proposed = carried is not None and carried.stage is Stage.PROPOSED
+        operations += noted_move(job, move, again=proposed)
     path = jobs_of(kind).path(namespace, name)
     try:
         answer = session.patch(path, operations, "json", fieldManager=manager)

@@ -55,14 +55,23 @@ def moves_of(job: Object) -> tuple[Move, ...]:
     return _read(text) if isinstance(text, str) else ()
 
 
-def with_move(text: str | None, move: Move) -> str:
+def with_move(text: str | None, move: Move, *, again: bool = False) -> str:
     """Return the annotation *text* with *move* as its last one.
 
     Entries of the same workers from when they waited are dropped: they wait no more, or for something else.
+    *again*: the last move came to nothing, as nobody confirmed its nodes. Where *move* is of its workers it
+    takes its place: ``node-7 is gone`` from 7 to 8, then from 8 to 9, is ``node-7 is gone`` from 7 to 9.
     """
     before = [
         each for each in _read(text or "") if not (each.waits and each.workers.keys() <= move.workers.keys())
     ]
+    if again and before and before[-1].workers.keys() <= move.workers.keys():
+        first = before.pop()
+        old = {number: nodes[0] for number, nodes in first.workers.items()}
+        workers = {number: (old.get(number, a), b) for number, (a, b) in move.workers.items()}
+        # Of others than its workers it says nothing, and why they move is new.
+        why = first.why if len(workers) == len(first.workers) else f"{first.why}, {move.why}"
+        move = replace(move, why=why, workers=workers)
     kept = [*before, replace(move, why=cut(move.why, _MOST_TEXT), waits=cut(move.waits, _MOST_TEXT))]
     while len(written := _written(kept)) > _LONGEST and len(kept) > 1:
         del kept[0]

@@ -21,6 +21,7 @@ from arena_topo.controller.state import ClusterState
 from arena_topo.errors import Conflict
 from arena_topo.jobs.enforce import moved_pins, rewritten
 from arena_topo.jobs.options import PlanOptions
+from arena_topo.jobs.other_plans import LATEST_CONFIRMATION
 from arena_topo.jobs.watch import Change
 from arena_topo.manifest.plan_on_job import Pins, with_pins
 from arena_topo.model.keys import HOSTNAME, OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, PIN_NODES
@@ -417,6 +418,32 @@ def test_in_our_own_queue_it_costs_one_worker_too(enforcement: Enforcement) -> N
     assert "2 of 3 workers moved: a and c are gone" == world.notices[-1].message
 
 
+@pytest.mark.parametrize("enforcement", [Enforcement.ADMISSION, Enforcement.GATES])
+def test_why_a_worker_moved_outlives_the_controller_that_knew(enforcement: Enforcement) -> None:
+    """Killed after the proposal, before it was confirmed: the next one plans it again."""
+    world = World(nodes=("a", "b", "c", "d"))
+    world.submit("job", workers=2, gpus=8, enforcement=enforcement)
+    runs = controller(world)
+    runs.settle()
+    world.delete("nodes", "node-a")
+    runs.settle()
+    world.seconds += 6
+    runs.catch_up()
+    runs.decide()
+    while world.record("job").stage is not Stage.PROPOSED:
+        runs.deliver()
+        runs.catch_up()
+        runs.decide()
+    runs = controller(world)
+    runs.settle()
+    world.seconds += LATEST_CONFIRMATION.total_seconds() + 1
+    runs.settle()
+
+    assert {0: "c", 1: "b"} == world.hosts("job")
+    (move,) = moves_of(world.latest["mpijobs"]["uid-job"])
+    assert ("a is gone", {0: ("a", "c")}) == (move.why, move.workers)
+
+
 def waits_with_spares(enforcement: Enforcement, spares: int) -> PlanRecord:
     """Return the plan of a job that waits and is to have so many spare nodes."""
     options = PlanOptions(spares=spares).annotation
@@ -539,7 +566,8 @@ def test_our_own_queue_forgets_no_lost_worker_either(seed: int, dies: float) -> 
     runs.settle()
     before = {pod["metadata"]["name"]: uid for uid, pod in world.latest["pods"].items()}
     lost = random.sample("abcdefgh", random.randint(1, 4))
-    hit = {f"job-worker-{number}" for number, node in world.hosts("job").items() if node in lost}
+    left = {(number, node) for number, node in world.hosts("job").items() if node in lost}
+    hit = {f"job-worker-{number}" for number, _ in left}
     turns: list[tuple[str, int]] = [*((node, 6) for node in lost), *[("", 3)] * 30]
     for node, seconds in turns:
         if node:
@@ -562,6 +590,9 @@ def test_our_own_queue_forgets_no_lost_worker_either(seed: int, dies: float) -> 
     assert {name for name in after if after[name] != before[name]} <= hit | {
         f"job-worker-{slot.worker}" for slot in world.record("job").slots if slot.node in "ijkl"
     }
+    moves = moves_of(world.latest["mpijobs"]["uid-job"])
+    assert left <= {(number, old) for move in moves for number, (old, _) in move.workers.items()}
+    assert all(node in " ".join(move.why for move in moves) for _, node in left)
 
 
 def test_a_launcher_on_a_node_that_is_gone_is_deleted() -> None:

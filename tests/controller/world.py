@@ -109,13 +109,17 @@ class World:
                 self._put("mpijobs", self._stamped(with_pins(now, Pins(plan=encode(record), suspended=True))))
                 left = {uid: pod for uid, pod in self.latest["pods"].items() if not _is_of(name, pod)}
                 self.history.append({**self.latest, "pods": left})
-            case WritePlan(job, record, uuids):
+            case WritePlan(job, record, uuids, move=move):
                 now = self.latest["mpijobs"].get(action.uid)
                 if now is None or plan_text(now) != plan_text(job):
                     return False
                 if record.stage is Stage.CONFIRMED and worker_range(kind_of(now), now):
                     now = resized(now, len(record.slots))
                 pinned = with_pins(now, rewritten(job["metadata"]["name"], record, uuids))
+                if move:
+                    annotations = pinned["metadata"]["annotations"]
+                    proposed = decode(now["metadata"]["annotations"][PLAN]).stage is Stage.PROPOSED
+                    annotations[MOVES] = with_move(annotations.get(MOVES), move, again=proposed)
                 self._put("mpijobs", self._stamped(pinned))
                 self.check()
             case ReleaseWorker(pod, hostname, uuids):

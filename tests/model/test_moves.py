@@ -57,6 +57,30 @@ def test_a_worker_that_waited_and_moved_waits_no_more() -> None:
 
 
 @pytest.mark.parametrize(
+    ("after", "expected"),
+    [
+        # To another node than was proposed, with one more worker, and of other workers only.
+        (Move(AT, "d is gone", {1: ("d", "e")}), [("b is gone", {1: ("b", "e")})]),
+        (
+            Move(AT, "c is gone", {1: ("d", "e"), 2: ("c", "d")}),
+            [("b is gone, c is gone", {1: ("b", "e"), 2: ("c", "d")})],
+        ),
+        (
+            Move(AT, "c is gone", {2: ("c", "d")}),
+            [("b is gone", {1: ("b", "d")}), ("c is gone", {2: ("c", "d")})],
+        ),
+    ],
+    ids=["another node", "one more worker", "other workers"],
+)
+def test_a_move_that_nobody_confirmed_is_noted_once(
+    after: Move, expected: list[tuple[str, dict[int, tuple[str, str]]]]
+) -> None:
+    """From the node that was lost, and for that reason."""
+    proposed = with_move(None, Move(AT, "b is gone", {1: ("b", "d")}))
+    assert expected == [(move.why, move.workers) for move in read(with_move(proposed, after, again=True))]
+
+
+@pytest.mark.parametrize(
     "text", ["", "x", "{}", "[1]", "[{}]", '[{"at": 1}]', '[{"at":"2026-11-23T15:04:05Z","why":"","workers":{"a":["b"]}}]']
 )  # fmt: skip
 def test_an_annotation_of_others_tells_nothing(text: str) -> None:
