@@ -417,7 +417,8 @@ class NoticeKind(Enum):
 class WritePlan:
     """Replace the plan on *job* by *record*; *uuids* are its workers' GPUs, if enforced.
 
-    *stops*: the job runs, and is suspended by the same write; *move* is noted by it.
+    *stops*: the job runs, and is suspended by the same write. *move* is noted by it; *again*: in place of
+    the last move of the same workers, which came to nothing.
     """
 
     job: Object
@@ -425,6 +426,7 @@ class WritePlan:
     uuids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     stops: bool = False
     move: Move | None = None
+    again: bool = False
 
     @property
     def uid(self) -> str:

@@ -296,7 +296,9 @@ class PlanReconciler(Reconciler[_SentPlan]):
         self.in_flight[job.uid] = _SentPlan(
             written, encode(written), plan_text(job.job), self.clock(), workers, move
         )
-        return WritePlan(job.job, written, _uuids(written, view.snapshot), move=move)
+        # A proposal that is written again, or planned again, moved nobody.
+        again = move is not None and _record(job).stage is Stage.PROPOSED
+        return WritePlan(job.job, written, _uuids(written, view.snapshot), move=move, again=again)
 
     def _verified(self, job: PlannedJob, sent: _SentPlan, view: _View) -> list[Action] | None:
         """Return what follows from a visible proposal of ours; None if its job must be planned again."""

@@ -335,11 +335,13 @@ def carry_out(session: Session, action: Action) -> Sequence[Action]:
         case WritePlan(job, record, stops=True):
             served = ServedJob(kind_of(job), _whole(session, job))
             stop_job(session, served, record)
-        case WritePlan(job, record, uuids, move=move):
+        case WritePlan(job, record, uuids, move=move, again=again):
             # The write that starts it contains its templates, and one that notes a move those before it; the
             # controller keeps jobs trimmed.
             whole = _whole(session, job) if move or record.stage is Stage.CONFIRMED else job
-            write_plan(session, kind_of(job), whole, record, uuids, move=move, manager=CONTROLLER)
+            write_plan(
+                session, kind_of(job), whole, record, uuids, move=move, again=again, manager=CONTROLLER
+            )
         case ReleaseWorker(pod, hostname, uuids):
             meta = pod["metadata"]
             patch = release_patch(pod, hostname, uuids)

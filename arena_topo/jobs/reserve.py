@@ -207,14 +207,16 @@ def write_plan(
     uuids: Mapping[int, Sequence[str]],
     *,
     move: Move | None = None,
+    again: bool = False,
     manager: str = OWN_NAME,
 ) -> Object:
     """Put *record* onto *job* in place of its plan, and return the job as the server has it then.
 
     *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. *move* is
-    noted by the same write, so that it cannot be lost: nothing else tells why workers move. An elastic job
-    gets as many pods as a confirmed plan has places, in the same write as their pins. Raises ``Conflict``
-    where somebody else wrote another plan meanwhile, ``Invalid`` where the server does not accept this one.
+    noted by the same write, so that it cannot be lost: nothing else tells why workers move; *again*: in place
+    of the last move of the same workers, which came to nothing. An elastic job gets as many pods as a
+    confirmed plan has places, in the same write as their pins. Raises ``Conflict`` where somebody else wrote
+    another plan meanwhile, ``Invalid`` where the server does not accept this one.
     """
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     # The claims come before the patch that starts the job: its pods could not be created without them.
@@ -223,9 +225,7 @@ def write_plan(
     after = _resized(kind, job, record)
     operations = changes(job, with_pins(after, rewritten(job, record, uuids)))
     if move:
-        carried = plan_of(job)
-        proposed = carried is not None and carried.stage is Stage.PROPOSED
-        operations += noted_move(job, move, again=proposed)
+        operations += noted_move(job, move, again=again)
     path = jobs_of(kind).path(namespace, name)
     try:
         answer = session.patch(path, operations, "json", fieldManager=manager)

@@ -21,11 +21,13 @@ from arena_topo.errors import Conflict
 from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import Pins, with_pins
-from arena_topo.model.moves import Move
-from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage
+from arena_topo.model.keys import MOVES
+from arena_topo.model.moves import Move, moves_of, with_move
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Slot, Stage, encode
 from tests.fakes import Answer, refusal, session
 from tests.objects import mpijob
 
+ANNOTATIONS = "/metadata/annotations/arena-topo.dev~1"
 PATCH = PatchStatus("/apis/kueue.x-k8s.io/v1beta2/namespaces/team/workloads/w/status", "uid", [])
 
 
@@ -87,6 +89,28 @@ def test_the_write_that_starts_a_job_puts_all_of_its_templates_back() -> None:
     other = trimmed_job(ApiVersion.V2BETA1, with_pins(whole, Pins(plan="{}")))
     with pytest.raises(Conflict, match="somebody else is placing the job job"):
         carry_out(opened, WritePlan(other, record))
+
+
+@pytest.mark.parametrize(
+    ("again", "first_node"), [(False, "b"), (True, "a")], ids=["moved since", "never confirmed"]
+)
+def test_the_write_that_proposes_a_new_node_notes_why(again: bool, first_node: str) -> None:
+    """Both or neither: a note that somebody else wrote since it was read lets the write fail."""
+    job = with_pins(mpijob("job", workers=2), suspended_with_plan(PlanRecord(stage=Stage.PROPOSED)))
+    at = datetime(2026, 5, 1, tzinfo=UTC)
+    old = with_move(None, Move(at, "a is gone", {1: ("a", "b")}))
+    job["metadata"]["annotations"][MOVES] = old
+    opened, transport = session(lambda _: Answer(body=job))
+    move = Move(at, "b is taken", {1: ("b", "c")})
+    record = PlanRecord(stage=Stage.PROPOSED, slots=(Slot(0, "x"), Slot(1, "c")))
+    carry_out(opened, WritePlan(trimmed_job(ApiVersion.V2BETA1, job), record, move=move, again=again))
+    _, write = transport.calls
+
+    values = {(each["op"], each["path"]): each["value"] for each in write.body}
+    assert encode(record) == values["replace", f"{ANNOTATIONS}plan"]
+    assert old == values["test", f"{ANNOTATIONS}moves"]
+    noted = moves_of({"metadata": {"annotations": {MOVES: values["add", f"{ANNOTATIONS}moves"]}}})
+    assert {1: (first_node, "c")} == noted[-1].workers
 
 
 def test_an_object_without_a_namespace_has_its_event_where_such_events_are() -> None:

@@ -109,7 +109,7 @@ class World:
                 self._put("mpijobs", self._stamped(with_pins(now, Pins(plan=encode(record), suspended=True))))
                 left = {uid: pod for uid, pod in self.latest["pods"].items() if not _is_of(name, pod)}
                 self.history.append({**self.latest, "pods": left})
-            case WritePlan(job, record, uuids, move=move):
+            case WritePlan(job, record, uuids, move=move, again=again):
                 now = self.latest["mpijobs"].get(action.uid)
                 if now is None or plan_text(now) != plan_text(job):
                     return False
@@ -118,8 +118,7 @@ class World:
                 pinned = with_pins(now, rewritten(job["metadata"]["name"], record, uuids))
                 if move:
                     annotations = pinned["metadata"]["annotations"]
-                    proposed = decode(now["metadata"]["annotations"][PLAN]).stage is Stage.PROPOSED
-                    annotations[MOVES] = with_move(annotations.get(MOVES), move, again=proposed)
+                    annotations[MOVES] = with_move(annotations.get(MOVES), move, again=again)
                 self._put("mpijobs", self._stamped(pinned))
                 self.check()
             case ReleaseWorker(pod, hostname, uuids):
