@@ -19,6 +19,11 @@ from arena_topo.sandbox.api.resources import ResourceKey
 ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
+_Owner = tuple[ResourceKey, str, str]
+"""A resource, a namespace, and the uid of what controls
+objects of the one in the other.
+"""
+
 _HISTORY = 20_000
 """How many changes are remembered for watches and pages."""
 
@@ -63,6 +68,8 @@ class Store:
         self.version = 1
         self.floor = 1
         self._tables: dict[ResourceKey, dict[ObjectKey, Stored]] = {}
+        # Controllers ask for theirs at each change.
+        self._controlled: dict[_Owner, dict[str, Stored]] = {}
         self._history: deque[Change] = deque()
         self._limit = history
         self._listeners: list[Callable[[Change], None]] = []
@@ -77,6 +84,11 @@ class Store:
         for key in sorted(table):
             if not namespace or key[0] == namespace:
                 yield table[key]
+
+    def controlled(self, resource: ResourceKey, namespace: str, uid: str) -> list[Object]:
+        """Return the objects of a resource whose controller has *uid*, in the order of their names."""
+        found = self._controlled.get((resource, namespace, uid), {})
+        return [found[name].body for name in sorted(found)]
 
     def values(self, resource: ResourceKey) -> list[Object]:
         """Return all objects of a resource, in no order."""
@@ -94,6 +106,7 @@ class Store:
         body["metadata"]["resourceVersion"] = str(self.version)
         stored = Stored(body, self.version)
         self._tables.setdefault(resource, {})[key] = stored
+        self._assign(resource, before, stored)
         self._record(Change("MODIFIED" if before else "ADDED", resource, key, stored, before))
         return body
 
@@ -101,6 +114,7 @@ class Store:
         """Remove an object that is stored; its last state, with the version of the removal, is returned."""
         key = object_key(body)
         before = self._tables[resource].pop(key)
+        self._assign(resource, before, None)
         self.version += 1
         meta = before.body["metadata"] | {"resourceVersion": str(self.version)}
         stored = Stored(before.body | {"metadata": meta}, self.version)
@@ -139,8 +153,24 @@ class Store:
             }
             for table in state["tables"]
         }
+        self._controlled = {}
+        for resource, table in self._tables.items():
+            for stored in table.values():
+                self._assign(resource, None, stored)
         # The history is not dumped, so no watch can resume from a version before the dump.
         self.compact()
+
+    def _assign(self, resource: ResourceKey, before: Stored | None, after: Stored | None) -> None:
+        """Keep *after* with the others of its controller, in place of *before*."""
+        if before is not None:
+            for owner in _controllers(resource, before.body):
+                others = self._controlled[owner]
+                del others[before.body["metadata"]["name"]]
+                if not others:
+                    del self._controlled[owner]
+        if after is not None:
+            for owner in _controllers(resource, after.body):
+                self._controlled.setdefault(owner, {})[after.body["metadata"]["name"]] = after
 
     def _record(self, change: Change) -> None:
         self._history.append(change)
@@ -154,6 +184,16 @@ def object_key(body: Object) -> ObjectKey:
     """Return the key under which an object is stored."""
     meta = body["metadata"]
     return (meta.get("namespace", ""), meta["name"])
+
+
+def _controllers(resource: ResourceKey, body: Object) -> set[_Owner]:
+    """Return where an object is kept by its controller; what others write may name more than one."""
+    meta = body["metadata"]
+    return {
+        (resource, meta.get("namespace", ""), reference["uid"])
+        for reference in meta.get("ownerReferences") or ()
+        if reference.get("controller")
+    }
 
 
 # What containers have printed.

@@ -207,16 +207,7 @@ def create_missing(api: Api, owner: Object, kind: str, name: str, body: Callable
 
 def controlled(api: Api, owner: Object, resource: ResourceKey) -> list[Object]:
     """Return the objects of a resource that *owner* controls, in the order of their names."""
-    uid = owner["metadata"]["uid"]
-    bodies = [stored.body for stored in api.store.scan(resource, owner["metadata"]["namespace"])]
-    return [
-        body
-        for body in bodies
-        if any(
-            reference["uid"] == uid and reference.get("controller")
-            for reference in body["metadata"].get("ownerReferences") or ()
-        )
-    ]
+    return api.store.controlled(resource, owner["metadata"]["namespace"], owner["metadata"]["uid"])
 
 
 def record_event(
