@@ -20,9 +20,7 @@ ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
 _Owner = tuple[ResourceKey, str, str]
-"""A resource, a namespace, and the uid of what controls
-objects of the one in the other.
-"""
+"""Resource and namespace of objects, and the uid of their controller."""
 
 _HISTORY = 20_000
 """How many changes are remembered for watches and pages."""
@@ -68,7 +66,7 @@ class Store:
         self.version = 1
         self.floor = 1
         self._tables: dict[ResourceKey, dict[ObjectKey, Stored]] = {}
-        # Controllers ask for theirs at each change.
+        # Each step of a controller asks for the objects of each of its jobs: a scan would be quadratic.
         self._controlled: dict[_Owner, dict[str, Stored]] = {}
         self._history: deque[Change] = deque()
         self._limit = history
